@@ -16,7 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, configuration};
 use crate::remote::Remote;
-use crate::text::{clean, maybe};
+use crate::text::{clean, maybe, quoted};
 
 /// Where the model of a training job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Location {
         match self {
             Self::Folder(folder) => folder.display().to_string(),
             Self::Object(uri) => uri.clone(),
-            Self::Missing => "none: the job was stopped before its program saved one".to_owned(),
+            Self::Missing => "none: the training program saved none in $SM_MODEL_DIR".to_owned(),
         }
     }
 
@@ -77,7 +77,7 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
         (Location::Missing, _) => return Err(missing(&name, job)),
         (Location::Object(uri), Some(to)) => {
             return Err(Failure::usage(format!("the model of {name} is in S3: {uri}"))
-                .hint(format!("copy it with the AWS CLI: aws s3 cp --recursive {uri} {}", to.display())));
+                .hint(format!("copy it with the AWS CLI: {}", copy_command(uri, to))));
         }
         (Location::Folder(folder), Some(to)) => {
             copy_new(folder, to)?;
@@ -112,27 +112,39 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
 }
 
 fn missing(name: &str, job: &TrainingJobSummary) -> Failure {
-    Failure::usage(format!("the best training job of {name}, {}, left no model", clean(&job.name))).hint(
-        "let the training program save its model to $SM_MODEL_DIR after every epoch, or set Controller.Refit to \
-         \"Best\": the best configuration is then trained to its end",
-    )
+    let save = "let the training program save its model to $SM_MODEL_DIR";
+    let failure =
+        Failure::usage(format!("the best training job of {name}, {}, left no model", clean(&job.name)));
+    failure.hint(if job.controller.state == "Completed" {
+        save.to_owned()
+    } else {
+        format!(
+            "{save} after every epoch, or set Controller.Refit to \"Best\": the best configuration is then trained to \
+             its end"
+        )
+    })
 }
 
-/// Copies a folder to `to`, which must be missing or empty. A failed copy leaves nothing at `to`.
+/// Returns the command that copies a model from S3: an archive, or all files of a folder.
+fn copy_command(uri: &str, to: &Path) -> String {
+    let recursive = if uri.ends_with('/') { "--recursive " } else { "" };
+    format!("aws s3 cp {recursive}{uri} {}", quoted(&to.to_string_lossy()))
+}
+
+/// Copies a folder to `to`, which must be missing. A failed copy leaves nothing at `to`.
 fn copy_new(from: &Path, to: &Path) -> Result<(), Failure> {
     let failed = |error: io::Error| {
         Failure::endpoint(error).context(format!("cannot copy {} to {}", from.display(), to.display()))
     };
-    match fs::read_dir(to).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => {}
-        Ok(false) => {
-            return Err(Failure::usage(format!("{} is not empty", to.display()))
-                .hint("give a new folder, so that no file of an earlier model stays"));
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
+    if to.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!("{} already exists", to.display()))
+            .hint("give a new folder, so that no file of an earlier model stays"));
     }
     let to_absolute = std::path::absolute(to).map_err(failed)?;
+    if to_absolute.starts_with(from) {
+        return Err(Failure::usage(format!("{} is in the folder of the model", to.display()))
+            .hint("give a folder outside the data directory"));
+    }
     let mut name = to_absolute.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = to_absolute.with_file_name(name);
@@ -157,4 +169,20 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_copied_as_a_file_and_a_folder_with_its_files() {
+        let output = |kind: &str| json!({"S3OutputPath": "s3://b/out/", "CompressionType": kind});
+        let command = |kind: &str| {
+            let location = Location::of_output(&output(kind), "t-1");
+            copy_command(&location.path().unwrap(), Path::new("my model"))
+        };
+        assert_eq!(command("GZIP"), "aws s3 cp s3://b/out/t-1/output/model.tar.gz 'my model'");
+        assert_eq!(command("NONE"), "aws s3 cp --recursive s3://b/out/t-1/output/model/ 'my model'");
+    }
 }

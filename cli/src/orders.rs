@@ -1,6 +1,8 @@
 //! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, its `run`
 //! performs them.
 
+use std::path::Path;
+
 use api_client::ClientError;
 use local::host::SystemClock;
 use use_cases::active::active;
@@ -9,7 +11,7 @@ use use_cases::delete::{DeleteError, delete_found, purge};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
 use use_cases::ports::table::{Condition, Table, Write};
-use use_cases::store::StoreError;
+use use_cases::store::{Store, StoreError};
 use wire::change::LimitsChange;
 use wire::describe::TuningSummary;
 use wire::stored;
@@ -110,21 +112,7 @@ impl Place {
         match self {
             Self::Folder(data) => {
                 let id = data.find(name).await?.id;
-                let mut deleted = delete_found(&data.store, &id, SystemClock.now()).await;
-                if deleted == Err(DeleteError::Unsettled) && !data.is_running() {
-                    // The `run` ended before its sweeper removed the row. Nothing else settles the tuning.
-                    let active = Write::Delete(stored::active_row(&id).key, Condition::Always);
-                    data.store.table.write(active).await.map_err(StoreError::from)?;
-                    deleted = delete_found(&data.store, &id, SystemClock.now()).await;
-                }
-                match deleted {
-                    Ok(()) => {}
-                    Err(DeleteError::Lookup(error)) => return Err(error.into()),
-                    Err(error) => return Err(Failure::usage(error.to_string())),
-                }
-                purge(&*data.store.table, &id, || true).await.map_err(StoreError::from)?;
-                RunRecord::remove(data.folder(), &id);
-                Ok(())
+                delete_ended(&data.store, data.folder(), &id, !data.is_running()).await
             }
             Self::Endpoint(remote) => match remote.client.delete(name).await {
                 Ok(()) => Ok(()),
@@ -161,6 +149,31 @@ impl Place {
             Self::Endpoint(_) => true,
         }
     }
+}
+
+/// Deletes the ended tuning `id` of a data directory. `is_last` says that no other process settles it.
+pub(crate) async fn delete_ended<T: Table>(
+    store: &Store<T>,
+    folder: &Path,
+    id: &str,
+    is_last: bool,
+) -> Result<(), Failure> {
+    let mut deleted = delete_found(store, id, SystemClock.now()).await;
+    if deleted == Err(DeleteError::Unsettled) && is_last {
+        // The `run` ended before its sweeper removed the row. Nothing else settles the tuning.
+        let active = Write::Delete(stored::active_row(id).key, Condition::Always);
+        store.table.write(active).await.map_err(StoreError::from)?;
+        deleted = delete_found(store, id, SystemClock.now()).await;
+    }
+    match deleted {
+        Ok(()) => {}
+        Err(DeleteError::Lookup(error)) => return Err(error.into()),
+        Err(error) => return Err(Failure::usage(error.to_string())),
+    }
+    purge(&*store.table, id, || true).await.map_err(StoreError::from)?;
+    store.forget(id);
+    RunRecord::remove(folder, id);
+    Ok(())
 }
 
 /// Returns the outcome of an order to a stack. If the stack rejects it, the status shows whether the tuning has ended.

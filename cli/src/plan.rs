@@ -24,7 +24,8 @@ use crate::text::{duration, usd};
 use crate::warning::Warning;
 use simulate::{Outcome, Setting, expected, full_set, shares, trials_of};
 
-/// Epoch length without `--epoch-seconds`. It affects only the order in which trials reach rungs.
+/// Epoch length without `--epoch-seconds`. It affects the order in which trials reach rungs, and the jobs that a cap pays
+/// at once.
 const NOMINAL_EPOCH_MS: u64 = 60_000;
 
 /// A usual margin of the controller's own time limits: between that after the first timed job and that after many.
@@ -230,11 +231,10 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
 /// Returns how many jobs the cap pays at once, on average: the limit of a job is near the time that it needs, once the
 /// first jobs have been timed. `None` without a cap or a price.
 fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -> Option<u32> {
-    let (cap, rate) = (request.cap().ok()??, definition.job.rate?);
-    let (job, own) = (&definition.job, job_limits(definition));
+    let (cap, own) = (request.cap().ok()??, job_limits(definition));
     let needed = whole_job_ms.div_ceil(1_000).saturating_mul(MARGIN_PERCENT_USUAL).div_ceil(100);
     let limit = needed.max(MIN_RUNTIME_SECONDS).min(own.max_runtime_seconds);
-    let one = rate.cost(limit, job.instance_count, job.volume_gib);
+    let one = definition.worst_case(definition.limits_for(limit), ChoiceId(0))?;
     Some(u32::try_from(cap.0.checked_div(one.0)?).unwrap_or(u32::MAX))
 }
 

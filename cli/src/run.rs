@@ -18,12 +18,13 @@ use std::time::Duration;
 use dynamodb::DynamoTable;
 use local::host::{Host, HostConfig, HostError};
 use serde_json::json;
+use tuning::time::Time;
 use use_cases::describe;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::Store;
 use use_cases::submit::SubmitError;
 use wire::describe::difference;
-use wire::request::Request;
+use wire::request::{PriceAnswer, Request};
 use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Output, Place, Resume, Run, folder_option};
@@ -106,6 +107,7 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
             "cannot work in the folder of the training program {}",
             record.directory.display()
         ))
+        .hint("if the folder has moved, repeat the `hyperband run` command line there with --command-changed")
     })?;
     drop(data);
     let session = Session {
@@ -151,16 +153,18 @@ impl Session {
         }
         // An earlier release accepted channels elsewhere, and its tunings continue.
         if !continues {
-            ask::channels::check(&self.request).map_err(|error| ask::invalid_request(&error))?;
+            self.check_new()?;
         }
-        if let Some(data) = data.filter(|_| self.fresh) {
-            fresh::remove(data, &config, self.request.name(), &mut signals).await?;
-        }
+        let earlier = match &data {
+            Some(data) if self.fresh => fresh::prepare(data, self.request.name()).await?,
+            Some(_) | None => None,
+        };
+        drop(data);
         let host = tokio::select! {
             host = Host::open(config) => host.map_err(|error| open_failure(error, &self.data_dir))?,
             () = signals.next() => return Ok(Exit::Interrupted),
         };
-        let outcome = self.tune(&host, &mut signals).await;
+        let outcome = self.replace(&host, earlier, &mut signals).await;
         let shown = match &outcome {
             Ok(Outcome::Ended(id)) => Some(self.print_result(host.store(), id).await),
             Ok(Outcome::Interrupted) | Err(_) => None,
@@ -183,6 +187,30 @@ impl Session {
                 Ok(Exit::Interrupted)
             }
         }
+    }
+
+    /// Checks a new tuning like its submission, before anything is changed.
+    fn check_new(&self) -> Result<(), Failure> {
+        ask::channels::check(&self.request).map_err(|error| ask::invalid_request(&error))?;
+        // Local volumes are free, and there is no price list.
+        let prices = PriceAnswer { volume_kilo_gib_hour: Some(0), ..PriceAnswer::default() };
+        let defined = self.request.definition(Time(0), "000000", &prices);
+        defined.map(drop).map_err(|error| submit_failure(&self.request, SubmitError::Request(error)))
+    }
+
+    /// Deletes the earlier tuning of this name, if there is one, and runs this one.
+    async fn replace(
+        &self,
+        host: &Host,
+        earlier: Option<String>,
+        signals: &mut Signals,
+    ) -> Result<Outcome, Failure> {
+        if let Some(earlier) = earlier
+            && !fresh::remove(host, &self.data_dir, &earlier, signals).await?
+        {
+            return Ok(Outcome::Interrupted);
+        }
+        self.tune(host, signals).await
     }
 
     /// Prints the result of a tuning that an earlier run has ended.

@@ -67,7 +67,7 @@ job. Standard output has the place of the model, standard error its training job
 Examples:
   hyperband model xgb-1
   hyperband model xgb-1 -o best-model
-  aws s3 cp $(hyperband model xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com) .";
+  aws s3 cp $(hyperband model xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com) model.tar.gz";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Starts nothing. The expected time and cost come from a simulation in which all trials are equally likely to be the \

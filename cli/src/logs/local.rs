@@ -55,7 +55,7 @@ pub(super) async fn print_log(
         }
         if !warned && !data.is_running() {
             warned = true;
-            print_err("no `hyperband run` is active: the job continues when you repeat its command line\n");
+            print_err("no `hyperband run` is active; `hyperband resume` continues the tuning\n");
         }
         sleep(READ_EVERY).await;
     }

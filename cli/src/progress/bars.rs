@@ -8,6 +8,7 @@ use local::host::SystemClock;
 use search::Configuration;
 use tuning::ids::TrialId;
 use tuning::state::State;
+use tuning::time::Time;
 use use_cases::ports::Clock;
 
 use super::rows::{View, rows};
@@ -24,6 +25,8 @@ pub(super) struct Bars {
     area: ProgressBar,
     /// The trial with the best value, and its configuration. The state forgets trials that have ended.
     best: Option<(TrialId, Configuration)>,
+    /// When the display began, and the jobs that had ended by then.
+    began: Option<(Time, u32)>,
 }
 
 impl Bars {
@@ -31,7 +34,11 @@ impl Bars {
         let target = ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND);
         let area = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{msg}");
-        Self { area: area.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())), best: None }
+        Self {
+            area: area.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())),
+            best: None,
+            began: None,
+        }
     }
 
     /// Prints a line above the rows.
@@ -44,11 +51,15 @@ impl Bars {
         let (lines, columns) = Term::stderr().size_checked().unwrap_or(SIZE_DEFAULT);
         let Follower { tuning, state, .. } = follower;
         self.remember_best(state);
+        let now = SystemClock.now();
+        let ended = state.launched.saturating_sub(state.running());
+        let (began, before) = *self.began.get_or_insert((now, ended));
         let view = View {
             definition: &tuning.definition,
             state,
             best: self.best.as_ref().map(|(_, configuration)| configuration),
-            elapsed_ms: (SystemClock.now() - tuning.definition.created).0,
+            elapsed_ms: (now - tuning.definition.created).0,
+            shown: ((now - began).0, before),
         };
         let lines = rows(&view, usize::from(columns), usize::from(lines));
         self.area.set_message(lines.join("\n"));

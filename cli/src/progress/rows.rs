@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use console::style;
 use search::Configuration;
-use tuning::definition::{Definition, Objective, Scheduling};
+use tuning::definition::{Definition, Objective};
 use tuning::fact::JobPhase;
-use tuning::ids::TrialId;
+use tuning::ids::{ChoiceId, TrialId};
+use tuning::limits::MIN_RUNTIME_SECONDS;
 use tuning::money::MicroUsd;
 use tuning::state::{Job, State, Status, Trial};
 
@@ -38,6 +39,8 @@ pub(super) struct View<'a> {
     pub(super) best: Option<&'a Configuration>,
     /// Milliseconds since the submission.
     pub(super) elapsed_ms: i64,
+    /// Milliseconds since the start of this display, and the jobs that had ended before it.
+    pub(super) shown: (i64, u32),
 }
 
 /// Returns the rows for a terminal of `width` columns and `height` lines: at most `height` - 1, since a full terminal
@@ -110,15 +113,14 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         ));
     }
     let limit = definition.limits.max_instances;
-    if let Some(limit) = limit.filter(|limit| state.instances(definition) >= *limit) {
+    let next = definition.job.instance_count;
+    if let Some(limit) = limit.filter(|limit| state.instances(definition).saturating_add(next) > *limit) {
         return Some(format!("MaxInstances {limit} are in use"));
     }
     let ledger = &state.ledger;
-    let cap = ledger.cap.filter(|_| state.launched > 0)?;
-    let left = cap.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
-    // A synchronous bracket waits for its rung, whatever the cap.
-    let synchronous = definition.promotes() == Some(Scheduling::Synchronous);
-    (!synchronous).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
+    let least = definition.worst_case(definition.limits_for(MIN_RUNTIME_SECONDS), ChoiceId(0))?;
+    let left = ledger.cap?.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
+    (left < least.0).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
 }
 
 fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, width: usize) -> String {
@@ -221,7 +223,8 @@ fn totals_row(view: &View<'_>, narrow: bool) -> String {
         });
     }
     let elapsed = duration(*elapsed_ms);
-    parts.push(match remaining_ms(state.launched, state.running(), planned, *elapsed_ms) {
+    let ended = state.launched.saturating_sub(state.running());
+    parts.push(match remaining_ms(ended, planned, view.shown) {
         Some(left) if narrow => format!("~{} left", duration(left)),
         Some(left) => format!("{elapsed}, about {} left", duration(left)),
         None => elapsed,
@@ -229,11 +232,11 @@ fn totals_row(view: &View<'_>, narrow: bool) -> String {
     parts.join(if narrow { "  " } else { "   " })
 }
 
-/// Returns the remaining time if jobs end as often as they did so far. `None` while too few jobs have ended.
-fn remaining_ms(launched: u32, running: u32, planned: u32, elapsed_ms: i64) -> Option<i64> {
-    let concluded = launched.saturating_sub(running);
-    let left = planned.checked_sub(concluded).filter(|left| *left > 0 && concluded >= CONCLUDED_MIN)?;
-    elapsed_ms.checked_mul(i64::from(left))?.checked_div(i64::from(concluded))
+/// Returns the remaining time if jobs end as often as they did since the display began. `None` while too few have ended.
+fn remaining_ms(ended: u32, planned: u32, (shown_ms, before): (i64, u32)) -> Option<i64> {
+    let since = ended.checked_sub(before).filter(|since| *since >= CONCLUDED_MIN)?;
+    let left = planned.checked_sub(ended).filter(|left| *left > 0)?;
+    shown_ms.checked_mul(i64::from(left))?.checked_div(i64::from(since))
 }
 
 fn best_row(view: &View<'_>) -> String {
@@ -273,7 +276,13 @@ mod tests {
         console::set_colors_enabled_stderr(false);
         let (definition, state) = running(40, &json!({}));
         assert_eq!(state.running(), 40);
-        let view = View { definition: &definition, state: &state, best: None, elapsed_ms: 65_000 };
+        let view = View {
+            definition: &definition,
+            state: &state,
+            best: None,
+            elapsed_ms: 65_000,
+            shown: (65_000, 0),
+        };
         for (width, height, jobs) in [(60, 14, 7), (100, 15, 8), (200, 50, 16), (60, 4, 0), (60, 1, 0)] {
             let rows = rows(&view, width, height);
             let size = format!("{width}x{height}: {rows:#?}");
@@ -310,9 +319,11 @@ mod tests {
 
     #[test]
     fn the_remaining_time_follows_the_rate_of_ended_jobs() {
-        assert_eq!(remaining_ms(4, 2, 10, 60_000), None, "too few jobs have ended");
-        assert_eq!(remaining_ms(6, 2, 10, 60_000), Some(90_000));
-        assert_eq!(remaining_ms(10, 0, 10, 60_000), None);
+        assert_eq!(remaining_ms(2, 10, (60_000, 0)), None, "too few jobs have ended");
+        assert_eq!(remaining_ms(4, 10, (60_000, 0)), Some(90_000));
+        assert_eq!(remaining_ms(10, 10, (60_000, 0)), None);
+        // A tuning was continued after a night.
+        assert_eq!(remaining_ms(9, 13, (20_000, 5)), Some(20_000));
     }
 
     #[test]

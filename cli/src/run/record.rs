@@ -6,7 +6,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +45,9 @@ impl RunRecord {
     pub(super) fn read(data_dir: &Path, id: &str) -> Result<Option<Self>, Failure> {
         let path = path(data_dir, id);
         let failed = |error: anyhow::Error| {
-            Failure::endpoint(error).context(format!("cannot read the recorded command {}", path.display()))
+            Failure::endpoint(error)
+                .context(format!("cannot read the recorded command {}", path.display()))
+                .hint("repeat the `hyperband run` command line with --command-changed")
         };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
@@ -69,7 +71,7 @@ impl RunRecord {
         let new = path.with_extension("json.new");
         let mut file = fs::File::create(&new)?;
         serde_json::to_writer(&mut file, self)?;
-        file.flush()?;
+        file.sync_all()?;
         fs::rename(new, path)
     }
 

@@ -46,7 +46,7 @@ pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Fail
         Output::Text if tunings.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
         Output::Text if running || ordered_none => {}
         Output::Text => print_out(
-            "no `hyperband run` is active, so a stop takes effect when you repeat the command line of its tuning\n",
+            "no `hyperband run` is active, so a stop takes effect when you continue its tuning: hyperband resume NAME\n",
         ),
     }
     Ok(print_failures(&failures))

@@ -88,10 +88,7 @@ fn fresh_replaces_an_ended_and_an_interrupted_tuning() {
     let refused = world.run(&[]).with_code(2);
     assert!(refused.err.contains("hint: add --fresh to delete it and run the new request"), "{refused:?}");
     let fresh = world.run(&["--fresh", "--output", "json"]).with_code(0);
-    assert!(
-        fresh.err.starts_with("deleted the earlier tuning t; its models and checkpoints stay\n"),
-        "{fresh:?}"
-    );
+    assert!(fresh.err.starts_with("deleted the earlier tuning t-"), "{fresh:?}");
     let fresh = fresh.json();
     assert_eq!(fresh["TrainingJobs"].as_array().unwrap().len(), 4);
     assert_ne!(fresh["TrainingJobs"][0]["TrainingJobName"], first["TrainingJobs"][0]["TrainingJobName"]);
@@ -111,6 +108,19 @@ fn fresh_does_not_run_another_interrupted_tuning_with_its_command() {
     let refused = world.hyperband(&other).with_code(2);
     assert!(refused.err.contains("another tuning that has not ended: 't'"), "{refused:?}");
     assert_eq!(world.processes(), Vec::<String>::new());
+}
+
+/// The earlier tuning was deleted before the new request was rejected.
+#[test]
+fn regression_fresh_deletes_nothing_for_an_invalid_request() {
+    let world = World::new(QUICK);
+    world.run(&[]).with_code(0);
+    let mut unpriced = crate::world::request("t");
+    unpriced["Controller"]["InstancePricesUsdPerHour"] = serde_json::Value::Null;
+    world.write_request("request.json", &unpriced);
+    let refused = world.run(&["--fresh"]).with_code(2);
+    assert!(refused.err.contains("MaxCostUsd needs a price"), "{refused:?}");
+    world.hyperband(&["describe", "t"]).with_code(0);
 }
 
 #[test]

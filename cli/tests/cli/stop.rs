@@ -51,8 +51,7 @@ fn a_stop_without_an_active_run_says_when_it_takes_effect() {
     crate::world::signal(&child, "KILL");
     ended(child);
     let shown = world.hyperband(&["stop", "--all", "--yes"]).with_code(0);
-    let expected = "t: stopping\nno `hyperband run` is active, so a stop takes effect when you repeat the command line \
-                    of its tuning\n";
+    let expected = "t: stopping\nno `hyperband run` is active, so a stop takes effect when you continue its tuning: hyperband resume NAME\n";
     assert_eq!(shown.out, expected);
     let shown = world.hyperband(&["stop", "--all", "--yes", "--output", "json"]).with_code(0).json();
     assert_eq!(shown["HyperParameterTuningJobSummaries"][0]["HyperParameterTuningJobStatus"], "Stopping");

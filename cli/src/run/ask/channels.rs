@@ -1,6 +1,6 @@
 //! Input channels of a tuning on this machine: paths become `file://` URIs, and data elsewhere is rejected.
 
-use std::path::absolute;
+use std::path::{Path, absolute};
 
 use serde_json::Value;
 use wire::request::{Request, RequestError, Violation};
@@ -27,11 +27,15 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     let channels = request.body().pointer(CHANNELS).and_then(Value::as_array);
     let wrong = channels.into_iter().flatten().enumerate().filter_map(|(index, channel)| {
         let uri = channel.pointer(URI).and_then(Value::as_str);
-        if uri.is_some_and(|uri| uri.starts_with("file://")) {
-            return None;
-        }
         let name = channel["ChannelName"].as_str().unwrap_or_default();
         let path = format!("{}[{index}].DataSource", CHANNELS.trim_start_matches('/').replace('/', "."));
+        if let Some(file) = uri.and_then(|uri| uri.strip_prefix("file://")) {
+            let message = format!(
+                "Invalid channel '{name}': no such file or folder: {file}; create it, or correct S3DataSource.S3Uri \
+                 (at '{path}')"
+            );
+            return (!Path::new(file).exists()).then_some(Violation { path, message });
+        }
         let found = uri.map_or_else(|| "its data source".to_owned(), |uri| format!("'{uri}'"));
         let message = format!(
             "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and set \

@@ -21,7 +21,10 @@ pub(crate) fn text(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Value, RequestError> {
     let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
     let mut plain = text.to_vec();
-    if let Err(offset) = comments::blank(&mut plain) {
+    // A text that is too long was cut, perhaps in a comment.
+    if text.len() <= MAX_BODY_BYTES
+        && let Err(offset) = comments::blank(&mut plain)
+    {
         let (line, column) = place(text, offset);
         return Err(invalid(format!(
             "{name}:{line}:{column}: expected '*/' at the end of this comment; add it"
