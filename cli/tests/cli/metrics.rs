@@ -132,7 +132,9 @@ fn a_stack_requires_a_pattern() {
     world.write_request("request.json", &with_regex(None));
     let ended = world.hyperband(&["submit", "request.json", "--endpoint", "http://127.0.0.1:1"]).with_code(2);
     assert!(
-        ended.err.contains("MetricName 'validation:auc' has no definition; for example, add"),
+        ended.err.contains(
+            "MetricName 'validation:auc' has no definition, and MetricDefinitions defines none; for example, add"
+        ),
         "{ended:?}"
     );
     assert!(ended.err.contains(r#""Regex":"metric=([-+.\\w]*\\w)""#), "{ended:?}");
