@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -67,12 +68,28 @@ def request(name, **controller):
     return body
 
 
+class Background(threading.Thread):
+    """A thread that runs beside a test, in a `with` block, until `over` is set."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over = threading.Event()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
 class Calls:
     """A part of a test case whose class has a deployed stack."""
 
     @classmethod
     def start_stack(cls, **parameters):
-        """Starts an emulator that enforces the functions' roles, a price list and a training service, and deploys the stack.
+        """Starts an emulator that enforces roles, a price list and a training service, and deploys the stack.
 
         Sets `folder`, `prices`, `emulator`, `infra`, `stack`, `ids`, `api` and `training` of the class.
         """

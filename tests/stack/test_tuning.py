@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import subprocess
-import threading
 import time
 import unittest
 from pathlib import Path
@@ -20,7 +19,7 @@ from pathlib import Path
 import boto3
 import yaml
 
-from calls import PRICE_USD, SECONDS, TRAINING_LOGS, Calls, request
+from calls import PRICE_USD, SECONDS, TRAINING_LOGS, Background, Calls, request
 from emulator import REGION
 from stack import NAME, ROOT, stage
 
@@ -341,13 +340,13 @@ def promoted(body):
     return job
 
 
-class Killer(threading.Thread):
+class Killer(Background):
     """Kills random processes of functions, busy or idle, like a failing host of Lambda."""
 
     def __init__(self, emulator, pause_seconds=(0.2, 1.5)):
-        super().__init__(daemon=True)
+        super().__init__()
         self.emulator, self.pause, self.killed = emulator, pause_seconds, 0
-        self.random, self.over = random.Random(1), threading.Event()
+        self.random = random.Random(1)
 
     def run(self):
         while not self.over.wait(self.random.uniform(*self.pause)):
@@ -369,14 +368,6 @@ class Killer(threading.Thread):
                 continue
             if name == "bootstrap" and session == self.emulator.process.pid:
                 yield int(entry.name)
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
 
 
 if __name__ == "__main__":
