@@ -269,9 +269,12 @@ impl Page {
         }
         if let Some((job, location)) = self.best_model() {
             let best = self.described.best_training_job.as_ref().map(|best| &best.name);
-            let refit = if best == Some(&job.name) { "" } else { "refit " };
-            let of = if refit.is_empty() { String::new() } else { format!(" ({refit}{})", clean(&job.name)) };
-            line("best model", &format!("{}{of}", clean(&location.text())));
+            let refit = if best == Some(&job.name) {
+                String::new()
+            } else {
+                format!(" (refit {})", clean(&job.name))
+            };
+            line("best model", &format!("{}{refit}", clean(&location.text())));
         }
         if let Some(seen) = self.better_on_the_way() {
             line("best seen", &seen);
@@ -317,8 +320,8 @@ impl Page {
         format!("\n  hyperband describe {name}{place}\n  hyperband report {name}{place} -o {name}.html\n")
     }
 
-    /// Returns the best value of the best job and its last value, if that is another.
-    fn best_text(&self, best: &TrainingJobSummary) -> String {
+    /// Returns the best value of the best job with its epoch, and its last value if that is another.
+    pub(crate) fn best_text(&self, best: &TrainingJobSummary) -> String {
         let last = last_value(best);
         let seen =
             self.described.controller.totals.best_seen.filter(|seen| seen.trial == best.controller.trial);
@@ -330,7 +333,7 @@ impl Page {
     }
 
     /// Returns the best value so far if a trial that does not count has it: it still runs, or it failed.
-    fn better_on_the_way(&self) -> Option<String> {
+    pub(crate) fn better_on_the_way(&self) -> Option<String> {
         let seen = self.described.controller.totals.best_seen?;
         let best = self.described.best_training_job.as_ref().map(|best| best.controller.trial);
         let counts = best == Some(seen.trial);

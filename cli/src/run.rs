@@ -205,10 +205,8 @@ impl Session {
         earlier: Option<String>,
         signals: &mut Signals,
     ) -> Result<Outcome, Failure> {
-        if let Some(earlier) = earlier
-            && !fresh::remove(host, &self.data_dir, &earlier, signals).await?
-        {
-            return Ok(Outcome::Interrupted);
+        if let Some(earlier) = earlier {
+            fresh::remove(host, &self.data_dir, &earlier, signals).await?;
         }
         self.tune(host, signals).await
     }

@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
-use wire::names::training_job_name;
-
 use super::escape::text;
 use super::facts::Facts;
 use super::{curves, money, tables};
-use crate::text::{duration, maybe, utc, value};
+use crate::text::{duration, utc};
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -79,16 +77,11 @@ fn summary(facts: &Facts) -> String {
     let mut row = |term: &str, content: &str| {
         let _ = write!(rows, "<dt>{term}</dt><dd>{content}</dd>");
     };
-    match loaded.state.best.as_deref() {
+    match &page.described.best_training_job {
         Some(best) => {
-            let name = training_job_name(&loaded.tuning.id, best.job);
-            let metric = text(&page.metric());
-            row(
-                "best job",
-                &format!("<b>{metric} = {}</b> after {} epochs", maybe(best.last_value), best.resource),
-            );
-            row("", &format!("<code>{}</code>", text(&name)));
-            let pairs = best.configuration.0.iter();
+            row("best job", &format!("<b>{}</b>", text(&page.best_text(best))));
+            row("", &format!("<code>{}</code>", text(&best.name)));
+            let pairs = best.tuned.iter();
             let pairs = pairs.map(|(name, value)| format!("<code>{} = {}</code>", text(name), text(value)));
             row("hyperparameters", &pairs.collect::<Vec<_>>().join(" "));
         }
@@ -97,11 +90,8 @@ fn summary(facts: &Facts) -> String {
     if let Some((_, location)) = page.best_model() {
         row("best model", &format!("<code>{}</code>", text(&location.text())));
     }
-    if let Some(seen) = &loaded.state.incumbent {
-        row(
-            "best value seen",
-            &format!("{} (trial {}, epoch {})", value(seen.value), seen.trial, seen.resource),
-        );
+    if let Some(seen) = page.better_on_the_way() {
+        row("best seen", &text(&seen));
     }
     if let Some(trials) = page.trials() {
         row("trials", &text(&trials));

@@ -10,7 +10,7 @@ use use_cases::ports::Clock;
 
 use super::Signals;
 use crate::data::Data;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::orders::delete_ended;
 use crate::output::print_err;
 
@@ -34,19 +34,18 @@ pub(super) async fn prepare(data: &Data, name: &str) -> Result<Option<String>, F
     Ok(Some(row.id))
 }
 
-/// Deletes the tuning `id` once it has ended. Returns false if a signal came first.
-pub(super) async fn remove(
-    host: &Host,
-    data: &Path,
-    id: &str,
-    signals: &mut Signals,
-) -> Result<bool, Failure> {
+/// Deletes the tuning `id` once it has ended. Fails if a signal comes first.
+pub(super) async fn remove(host: &Host, data: &Path, id: &str, signals: &mut Signals) -> Result<(), Failure> {
     tokio::select! {
         ended = host.ended(id) => ended?,
-        () = signals.next() => return Ok(false),
+        () = signals.next() => {
+            return Err(Failure::usage(format!("interrupted before the earlier tuning {id} was deleted"))
+                .exit(Exit::Interrupted)
+                .hint("repeat the command line with --fresh"));
+        }
     }
     // This process has the folder, so nothing else settles the tuning.
     delete_ended(host.store(), data, id, true).await?;
     print_err(&format!("deleted the earlier tuning {id}; its models and checkpoints stay\n"));
-    Ok(true)
+    Ok(())
 }

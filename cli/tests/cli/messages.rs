@@ -1,4 +1,4 @@
-//! The errors of the program, each rendered once into one file, so that they can be read together.
+//! The errors of refused command lines, rendered into one file, so that they can be read together.
 //!
 //! `HYPERBAND_UPDATE=1` writes the file.
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{QUICK, World};
 
-/// Command lines that are refused or warned about. `t` has ended; nothing else exists.
+/// Command lines that are refused. `t` has ended; nothing else exists.
 const LINES: &[&str] = &[
     "run missing.json -- sh train.sh",
     "run broken.json -- sh train.sh",
