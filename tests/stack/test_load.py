@@ -14,7 +14,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from calls import Background, Calls, request
+from calls import NAME, Background, Calls, request
 
 TUNINGS = int(os.environ.get("HYPERBAND_LOAD_TUNINGS", "50"))
 PARALLEL = 4
@@ -74,6 +74,9 @@ class Load(Calls, unittest.TestCase):
             self.assertEqual(len(jobs), JOBS)
         self.assertEqual(running.most, TUNINGS * PARALLEL)
         self.assertEqual(self.failures(), 0)
+        log = self.emulator.client("logs").filter_log_events(logGroupName=f"/aws/lambda/{NAME}-actuator")["events"]
+        kept = [event["message"] for event in log if "HandOver" in event["message"]]
+        self.assertEqual(kept, [], "another invocation performs every start")
         self.assertGreater(len(hops), TUNINGS, "rungs stopped jobs")
 
     def hops(self):

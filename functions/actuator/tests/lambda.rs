@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use dynamodb::event;
-use lambda_host::{STACK, Stage};
+use lambda_host::{Invoked, STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 use tuning::ruling::{Order, StopWhy};
@@ -19,7 +19,7 @@ const ACTUATOR: &str = env!("CARGO_BIN_EXE_actuator");
 /// Returns a stage with a tuning whose first four jobs are ordered, the tuning's ID, and the stream records.
 async fn ordered(service: &Service) -> (Stage, String, Vec<Value>) {
     let mut stage = Stage::open().await;
-    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE"] {
+    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE", "LAMBDA"] {
         stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
     stage.set_variable("EVENT_BUS_NAME", "bus");
@@ -27,6 +27,30 @@ async fn ordered(service: &Service) -> (Stage, String, Vec<Value>) {
     stage.decide().await;
     let records = stage.stream().await;
     (stage, id, records)
+}
+
+/// Returns services of which SageMaker answers with this error.
+fn refusing(code: &'static str, message: &'static str) -> Service {
+    Service::start(move |call| match call.target.starts_with("SageMaker.") {
+        true => Answer::error(400, code, message),
+        false => Answer::done(&json!({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})),
+    })
+}
+
+/// Performs the records, as two invocations: the first hands the starts over to the second, whose result is returned.
+async fn performed(stage: &Stage, service: &Service, records: Vec<Value>) -> Invoked {
+    let first = stage.watch(ACTUATOR, &event(records)).await;
+    assert_eq!(first.answer, Ok(json!({"batchItemFailures": []})));
+    let requests = service.requests();
+    let handed: Vec<_> = requests.iter().filter(|request| request.path.ends_with("/invocations")).collect();
+    assert_eq!(handed.len(), 1);
+    assert_eq!(handed[0].header("x-amz-invocation-type"), Some("Event"));
+    stage.watch(ACTUATOR, &serde_json::from_slice(&handed[0].body).unwrap()).await
+}
+
+/// Returns the calls of services with the JSON protocol.
+fn calls(service: &Service) -> Vec<Call> {
+    service.calls().into_iter().filter(|call| !call.target.is_empty()).collect()
 }
 
 /// Returns the status of each ordered start, whether it was deferred, and the kinds of facts of its job.
@@ -46,13 +70,12 @@ async fn starts(stage: &Stage, id: &str) -> Vec<(ActionStatus, bool, Vec<String>
 async fn ordered_jobs_are_created_and_recorded_as_facts() {
     let service = Service::start(|_| Answer::done(&json!({"TrainingJobArn": "arn"})));
     let (stage, id, records) = ordered(&service).await;
-    let invoked = stage.watch(ACTUATOR, &event(records)).await;
-    assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
+    let invoked = performed(&stage, &service, records).await;
     assert_eq!(json!(invoked.metrics()), json!({"ActionsPerformed": 4, "JobsStarted": 4}));
     let first = invoked.lines()[0];
     assert_eq!((&first["tuning"], &first["action"]), (&json!(id), &json!("start-0-0-1")));
     assert_eq!((&first["level"], &first["job"]), (&json!("INFO"), &json!(format!("{id}-0-0-1"))));
-    let mut calls = service.calls();
+    let mut calls = calls(&service);
     // The event for the start of the tuning.
     assert_eq!(calls.pop().map(|call| call.target), Some("AWSEvents.PutEvents".to_owned()));
     assert_eq!(calls.len(), 4, "MaxParallelTrainingJobs");
@@ -66,15 +89,33 @@ async fn ordered_jobs_are_created_and_recorded_as_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_throttled_start_is_deferred_and_not_delivered_again() {
-    let service = Service::start(|_| Answer::error(400, "ThrottlingException", "Rate exceeded"));
+async fn starts_that_no_other_invocation_takes_are_performed_and_logged() {
+    let service = Service::start(|call| match call.operation() {
+        "CreateTrainingJob" => Answer::done(&json!({"TrainingJobArn": "arn"})),
+        "PutEvents" => Answer::done(&json!({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})),
+        _ => Answer::error(403, "AccessDeniedException", "no permission"),
+    });
     let (stage, id, records) = ordered(&service).await;
     let invoked = stage.watch(ACTUATOR, &event(records)).await;
     assert_eq!(invoked.answer, Ok(json!({"batchItemFailures": []})));
+    assert_eq!(json!(invoked.metrics()), json!({"ActionsPerformed": 4, "JobsStarted": 4}));
+    let is_warning = |line: &&&Value| line["errorType"] == "HandOver" && line["level"] == "WARN";
+    let lines = invoked.lines();
+    let warning = lines.iter().find(is_warning).unwrap();
+    let error = "no other invocation took the starts: AccessDeniedException: no permission";
+    assert_eq!((&warning["action"], &warning["error"]), (&json!("start-0-0-1"), &json!(error)));
+    assert_eq!(starts(&stage, &id).await, vec![(ActionStatus::Done, false, vec!["started".to_owned()]); 4]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_throttled_start_is_deferred_and_not_delivered_again() {
+    let service = refusing("ThrottlingException", "Rate exceeded");
+    let (stage, id, records) = ordered(&service).await;
+    let invoked = performed(&stage, &service, records).await;
     assert_eq!(json!(invoked.metrics()), json!({"ActionsDeferred": 4}));
     let types: Vec<&Value> = invoked.lines().iter().map(|line| &line["errorType"]).collect();
     assert_eq!(types, [&json!("Deferred"); 4]);
-    assert_eq!(service.calls().len(), 4, "one attempt each");
+    assert_eq!(calls(&service).len(), 4, "one attempt each");
     let deferred = (ActionStatus::Pending, true, vec!["deferred".to_owned()]);
     assert_eq!(starts(&stage, &id).await, vec![deferred; 4]);
 }
@@ -85,9 +126,9 @@ async fn a_quota_defers_a_start_and_a_rejection_settles_it() {
         ("ResourceLimitExceeded", ActionStatus::Pending, "deferred"),
         ("ValidationException", ActionStatus::Done, "refused"),
     ] {
-        let service = Service::start(move |_| Answer::error(400, code, "no"));
+        let service = refusing(code, "no");
         let (stage, id, records) = ordered(&service).await;
-        let invoked = stage.watch(ACTUATOR, &event(records)).await;
+        let invoked = performed(&stage, &service, records).await;
         let line = invoked.lines()[0];
         let (error_type, error) = match status {
             ActionStatus::Done => ("StartRefused", "ValidationException"),
@@ -199,17 +240,27 @@ async fn a_trial_stopped_at_a_rung_is_published() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unresponsive_table_leaves_time_to_report_unfinished_records() {
-    let service = Service::start(account);
+    let service = Service::start(|call| match call.target.as_str() {
+        "" => Answer::error(403, "AccessDeniedException", "no permission"),
+        _ => account(call),
+    });
     let (mut stage, id, records) = ordered(&service).await;
     stage.time_ms = Some(3_000);
     stage.fall_silent();
-    let invoked = stage.watch(ACTUATOR, &event(records)).await;
-    assert_eq!(invoked.answer.as_ref().unwrap()["batchItemFailures"].as_array().map(Vec::len), Some(4));
-    assert_eq!(json!(invoked.metrics()), json!({"ActionsFailed": 4}));
-    for line in invoked.lines() {
-        assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
+    let rows = records.iter().map(|record| &record["dynamodb"]["Keys"]["sk"]["S"]);
+    let starts = rows.filter(|action| action.as_str().is_some_and(|action| action.starts_with("start-")));
+    let starts: Vec<Value> = starts.map(|action| json!([id, action])).collect();
+    // Stream records, which the mapping delivers again, and the starts that an earlier invocation handed over.
+    for (event, again) in [(event(records), 4), (json!({"hyperbandStarts": starts}), 0)] {
+        let invoked = stage.watch(ACTUATOR, &event).await;
+        let failures = invoked.answer.as_ref().unwrap()["batchItemFailures"].as_array().map(Vec::len);
+        assert_eq!(failures, Some(again));
+        assert_eq!(json!(invoked.metrics()), json!({"ActionsFailed": 4}));
+        for line in invoked.lines().iter().filter(|line| line["errorType"] != "HandOver") {
+            assert_eq!((&line["errorType"], &line["tuning"]), (&json!("Timeout"), &json!(id)));
+        }
     }
-    assert!(service.calls().is_empty());
+    assert!(calls(&service).is_empty());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use aws::account;
 use lambda::settings::{SettingsError, days, setting};
 use lambda::{Call, Program, now, outcomes};
 use sagemaker::actuator::{Settings, actuator};
@@ -17,7 +18,7 @@ async fn main() -> ExitCode {
         Ok(settings) => settings,
         Err(error) => return program.cannot_start(&error),
     };
-    let sweeper = Sweeper::new(actuator(&settings).await, limits, owner);
+    let sweeper = Sweeper::new(actuator(&account().await, &settings), limits, owner);
     let handle = async |call: &mut Call| {
         let begun = now();
         let swept = call.deadline.within(sweeper.sweep()).await;

@@ -8,7 +8,7 @@ mod settings;
 use std::sync::Arc;
 
 use crate::SageMaker;
-use aws::account;
+use aws::SdkConfig;
 use aws::event_bus::EventBus;
 use dynamodb::DynamoTable;
 use lambda::SystemClock;
@@ -25,13 +25,12 @@ const DEFER: Millis = Millis::from_seconds(5);
 pub type AwsActuator = Actuator<DynamoTable, SageMaker, EventBus, SystemClock>;
 
 /// Creates the actuator. Call this once a process, since its clients hold connections.
-pub async fn actuator(settings: &Settings) -> AwsActuator {
-    let account = account().await;
-    let table = dynamodb::aws::table_of(&account, &settings.table.table_name, settings.table.fact_days);
+pub fn actuator(account: &SdkConfig, settings: &Settings) -> AwsActuator {
+    let table = dynamodb::aws::table_of(account, &settings.table.table_name, settings.table.fact_days);
     Actuator {
         store: Arc::new(Store::new(Arc::new(table))),
-        jobs: SageMaker::new(&account),
-        bus: EventBus::new(&account, settings.event_bus_name.clone()),
+        jobs: SageMaker::new(account),
+        bus: EventBus::new(account, settings.event_bus_name.clone()),
         clock: SystemClock,
         stack: settings.table.stack_name.clone(),
         log_lag_ms: LOG_LAG,

@@ -83,6 +83,8 @@ kinds! {
     AccountQuota "create: account quota reached" 0.0 Reach::Only(Op::Create),
     NotVisibleYet "training service: new job invisible for seconds" 0.5 Reach::World,
     BusUnavailable "bus: unavailable" 0.5 Reach::Only(Op::Publish),
+    HandOverFails "invoke: unavailable, not done" 0.3 Reach::Only(Op::HandOver),
+    HandOverLostAnswer "invoke: unavailable, but done" 0.3 Reach::Only(Op::HandOver),
     PricesUnavailable "price list: unavailable" 0.3 Reach::Only(Op::Price),
     CrashBefore "process crashes before a call's effect" 0.02 Reach::Calls,
     CrashAfter "process crashes after a call's effect" 0.02 Reach::Calls,

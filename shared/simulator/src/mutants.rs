@@ -14,7 +14,7 @@ use tuning::planted::{Mutation, is_on};
 use tuning::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
 use use_cases::ports::table::Write;
-use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Elsewhere, HandOverError, Prices, PricesError, Timer};
 
 use crate::site::Function;
 use crate::world::ports::Port;
@@ -95,6 +95,12 @@ impl Bus for Mutant {
             return Ok(());
         }
         self.port.publish(detail_type, detail).await
+    }
+}
+
+impl Elsewhere for Mutant {
+    async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
+        self.port.hand_over(payload).await
     }
 }
 

@@ -113,6 +113,9 @@ pub struct Plan {
     pub account_jobs: Option<usize>,
     /// Whether the training service accepts only one create per second.
     pub one_create_a_second: bool,
+    /// Whether an invocation of the actuator hands its starts over to another, as deployed.
+    #[serde(default)]
+    pub hands_over: bool,
     /// A call site where faults are more frequent, and the rate to add there.
     pub focus: Option<(Site, f64)>,
 }
@@ -145,6 +148,7 @@ impl Plan {
             time_limits: None,
             account_jobs: None,
             one_create_a_second: false,
+            hands_over: true,
             focus: None,
         }
     }
@@ -224,6 +228,7 @@ impl Plan {
             }),
             account_jobs: dice.chance(0.2).then(|| dice.index(6) + 1),
             one_create_a_second: dice.chance(0.5),
+            hands_over: Dice::new(seed, "hand over", 0).chance(0.7),
             focus,
         }
     }
@@ -244,7 +249,8 @@ const HOPELESS: [Kind; 3] = [Kind::ProgramSilent, Kind::CreateRefused, Kind::Job
 /// calls too.
 fn focus(seed: u64) -> Option<(Site, f64)> {
     let mut dice = Dice::new(seed, "focus", 0);
-    let all: Vec<_> = all_calls().collect();
+    // The later operation is left out, so that old seeds keep their histories.
+    let all: Vec<_> = all_calls().filter(|(_, op)| *op != Op::HandOver).collect();
     let rare: Vec<_> = all.iter().filter(|(function, op)| is_rare(Site::Call(*function, *op))).collect();
     let (focused, is_rare) = (dice.chance(0.5), dice.chance(0.7));
     let (function, op) = if is_rare { *rare[dice.index(rare.len())] } else { all[dice.index(all.len())] };

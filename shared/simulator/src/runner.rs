@@ -104,7 +104,8 @@ impl Run {
     /// failures in such histories.
     #[must_use]
     pub fn drawn_plain(seed: u64) -> Self {
-        Self { cases: Case::all_drawn(seed, true), ..Self::drawn(seed) }
+        let run = Self::drawn(seed);
+        Self { cases: Case::all_drawn(seed, true), plan: Plan { hands_over: false, ..run.plan }, ..run }
     }
 
     /// Draws the history of `seed` with more frequent faults at `site`.

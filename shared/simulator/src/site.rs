@@ -52,6 +52,8 @@ pub enum Op {
     Publish,
     /// Reads the price list.
     Price,
+    /// `Invoke`, asynchronously.
+    HandOver,
 }
 
 /// A place where a fault strikes.
@@ -112,6 +114,7 @@ pub fn calls(function: Function) -> &'static [Op] {
             Op::Tags,
             Op::ReadLog,
             Op::Publish,
+            Op::HandOver,
         ],
         Function::Sweeper => &[
             Op::Get,

@@ -9,6 +9,7 @@ mod batch;
 pub(crate) mod bill;
 mod decision;
 mod grant;
+mod hand_over;
 pub(crate) mod log;
 mod look;
 mod notice;

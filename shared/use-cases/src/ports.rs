@@ -48,6 +48,21 @@ pub enum BusError {
     Refused(String),
 }
 
+/// Another invocation of the actuator's function, which the service queues and runs at least once, on its own.
+pub trait Elsewhere: Send + Sync {
+    /// Hands `payload` over to another invocation, and returns without waiting for it. After an error, the payload may
+    /// have been handed over all the same.
+    fn hand_over(
+        &self,
+        payload: &serde_json::Value,
+    ) -> impl Future<Output = Result<(), HandOverError>> + Send;
+}
+
+/// Why a payload was not handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("no other invocation took the starts: {0}")]
+pub struct HandOverError(pub String);
+
 /// On-demand prices of training instances.
 pub trait Prices: Send + Sync {
     /// Returns the price of one instance of `instance_type`, in micro-dollars an hour. `None` if unknown (the caller

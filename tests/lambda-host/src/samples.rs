@@ -39,7 +39,7 @@ fn rows(function: &str) -> Vec<(String, String)> {
 /// Returns a stage with the tuning of the samples, unless the sample creates it.
 async fn stage(service: &Service, function: &str, file: &str) -> Stage {
     let mut stage = Stage::open().await;
-    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE", "PRICING"] {
+    for name in ["SAGEMAKER", "CLOUDWATCH_LOGS", "EVENTBRIDGE", "LAMBDA", "PRICING"] {
         stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
     stage.set_variable("EVENT_BUS_NAME", "bus");

@@ -21,7 +21,7 @@ const OF_PROGRAMS: [(&str, &str); 4] = [
     ("sts", "programs that assume roles"),
 ];
 /// Services that the functions call.
-const OF_FUNCTIONS: [&str; 5] = ["dynamodb", "sagemaker.api", "logs", "events", "pricing.api"];
+const OF_FUNCTIONS: [&str; 6] = ["dynamodb", "sagemaker.api", "logs", "events", "lambda", "pricing.api"];
 /// Regions with a VPC endpoint of the price list: those with the price list itself.
 const PRICING_REGIONS: [&str; 4] = ["us-east-1", "eu-central-1", "ap-south-1", "cn-northwest-1"];
 

@@ -311,8 +311,10 @@ fn jobs_in_a_vpc_need_an_endpoint_of_s3_or_a_route() {
 #[test]
 fn missing_endpoints_of_functions_are_named_with_the_regions_of_the_price_list() {
     let local = json!([]);
-    let mut endpoints: Vec<Value> =
-        ["sagemaker.api", "logs", "events"].iter().map(|name| interface(name, "available")).collect();
+    let mut endpoints: Vec<Value> = ["sagemaker.api", "logs", "events", "lambda"]
+        .iter()
+        .map(|name| interface(name, "available"))
+        .collect();
     endpoints.push(gateway("dynamodb", &["rtb-1"]));
     let finding = network::judge(Some(&vpc(&["subnet-1"], &local, &endpoints)), REGION).remove(1);
     assert!(finding.verdict.evidence().starts_with("no endpoint of: pricing.api;"), "{finding:?}");

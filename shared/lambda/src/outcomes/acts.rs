@@ -13,7 +13,7 @@ use super::{bad_records, job_name, log_cut, not_done};
 pub fn acts(batch: &Acts, report: &mut Report) -> Value {
     bad_records(batch, report);
     for part in &batch.parts {
-        let Act { action, performed, unpublished } = &part.done;
+        let Act { action, performed, unpublished, kept } = &part.done;
         let job = job_name(&part.tuning, action);
         let entry = |entry: Entry| {
             let entry = entry.tuning(&part.tuning).action(action);
@@ -22,6 +22,10 @@ pub fn acts(batch: &Acts, report: &mut Report) -> Value {
                 None => entry,
             }
         };
+        if let Some(why) = kept {
+            let warning = Entry::warn("a start was not handed over").because(ErrorType::HandOver, why);
+            report.log(entry(warning));
+        }
         if let Some(performed) = performed {
             performed_one(performed, report, entry);
         }

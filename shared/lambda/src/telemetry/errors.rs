@@ -33,6 +33,8 @@ pub enum ErrorType {
     RequestRefused,
     /// An error of the event bus.
     Bus,
+    /// Starts that no other invocation took.
+    HandOver,
     /// A missing or invalid environment variable.
     Settings,
     /// A panic.
@@ -43,7 +45,7 @@ pub enum ErrorType {
 
 impl ErrorType {
     /// All types.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Unreadable,
         Self::Table,
         Self::TableRefused,
@@ -56,6 +58,7 @@ impl ErrorType {
         Self::Prices,
         Self::RequestRefused,
         Self::Bus,
+        Self::HandOver,
         Self::Settings,
         Self::Panic,
         Self::Runtime,
@@ -76,6 +79,7 @@ impl ErrorType {
             Self::Prices => "Prices",
             Self::RequestRefused => "RequestRefused",
             Self::Bus => "Bus",
+            Self::HandOver => "HandOver",
             Self::Settings => "Settings",
             Self::Panic => "Panic",
             Self::Runtime => "Runtime",
@@ -109,6 +113,9 @@ impl ErrorType {
             }
             Self::RequestRefused => "a request was rejected, with this code",
             Self::Bus => "a trial event was not published; it is not retried",
+            Self::HandOver => {
+                "starts were not handed over to another invocation; the same invocation performs them"
+            }
             Self::Settings => "an environment variable is missing or invalid; the function does not start",
             Self::Panic => "a bug ended the process; Lambda delivers the payload again",
             Self::Runtime => "Lambda's runtime interface failed, and the process ended",

@@ -33,6 +33,7 @@ pub(super) fn function_of(what: &What) -> Function {
     match what {
         What::JobEvent(_) | What::Junk(_, true) => Function::JobEvents,
         What::Logs(_) | What::Junk(_, false) => Function::JobLogs,
+        What::Starts(_) => Function::Actuator,
     }
 }
 
@@ -49,6 +50,7 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
                 format!("{} {}", event["detail"]["TrainingJobName"], event["detail"]["SecondaryStatus"])
             }
             What::Logs(batch) => format!("{} x {}", batch.log_stream, batch.events.len()),
+            What::Starts(starts) => starts.to_string(),
             What::Junk(..) => "junk".to_owned(),
         },
         Task::Submit(_)
@@ -74,6 +76,7 @@ pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) ->
             What::JobEvent(event) | What::Junk(event, true) => job_event(process, event.clone()),
             What::Logs(batch) => job_logs(process, batch.encode()),
             What::Junk(event, false) => job_logs(process, event.clone()),
+            What::Starts(starts) => records(process, Consumer::Actuator, starts.clone()),
         },
         Task::Batch(consumer, _) => records(process, *consumer, event_of(batch.unwrap_or_default())),
         Task::Repeat => {
@@ -200,7 +203,12 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
             }
             Consumer::Actuator => {
                 let mut done = Acts::default();
-                actuator(&process).handle(&event, || true, &mut done).await;
+                let (actuator, hands_over) = (actuator(&process), lock(&process.port.world).plan.hands_over);
+                if hands_over {
+                    actuator.handle_handing_over(&event, &process.port, || true, &mut done).await;
+                } else {
+                    actuator.handle(&event, || true, &mut done).await;
+                }
                 lock(&process.port.world).count_log(InvocationResult::Acts(&done));
                 done.answer()
             }

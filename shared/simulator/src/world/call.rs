@@ -160,8 +160,12 @@ impl World {
         }
         if (call.op == Op::Publish && strikes(Kind::BusUnavailable))
             || (call.op == Op::Price && strikes(Kind::PricesUnavailable))
+            || (call.op == Op::HandOver && strikes(Kind::HandOverFails))
         {
             return Fate::FailsBefore(Mishap::Unavailable);
+        }
+        if call.op == Op::HandOver && strikes(Kind::HandOverLostAnswer) {
+            return Fate::FailsAfter(Mishap::Unavailable);
         }
         Fate::Succeeds
     }

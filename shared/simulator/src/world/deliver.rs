@@ -115,6 +115,12 @@ impl World {
         vec![part(&batch.events[..at]), part(&batch.events[at..])]
     }
 
+    /// Queues an asynchronous invocation of the actuator.
+    pub(crate) fn invoke_later(&mut self, starts: Value) {
+        let at = self.now + self.dice.between(10, 500);
+        self.queue.push(at, Event::Deliver(Delivery { what: What::Starts(starts), failures: 0 }));
+    }
+
     /// Schedules another delivery after a failure.
     pub(crate) fn deliver_again(&mut self, delivery: Delivery) {
         let failures = delivery.failures + 1;

@@ -11,7 +11,7 @@ use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, Elsewhere, HandOverError, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
 use super::call::{Call, Mishap, call, pause, time_out};
@@ -177,6 +177,15 @@ impl Bus for Port {
         let effect = |world: &mut super::World| world.check_published(detail_type, detail);
         let published = call(&self.world, made, effect).await;
         published.map_err(|_| BusError::Unavailable("no answer".to_owned()))
+    }
+}
+
+impl Elsewhere for Port {
+    async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
+        let made = Call { op: Op::HandOver, on: payload.to_string() };
+        let effect = |world: &mut super::World| world.invoke_later(payload.clone());
+        let handed = call(&self.world, made, effect).await;
+        handed.map_err(|_| HandOverError("no answer".to_owned()))
     }
 }
 

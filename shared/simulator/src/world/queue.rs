@@ -99,6 +99,8 @@ pub(crate) enum What {
     JobEvent(Value),
     /// Log lines of a training job.
     Logs(LogBatch),
+    /// Starts that an invocation of the actuator handed over to another.
+    Starts(Value),
     /// An invalid or foreign event, for `job_events` (true) or for `job_logs` (false).
     Junk(Value, bool),
 }

@@ -1,21 +1,22 @@
 //! Performs a batch of new action rows from the stream: stops first, several at a time, then starts, then bills, several
 //! at a time, then all other actions.
 //!
-//! The stops of the next batch wait for this one, so reading logs, which can take long, is bounded here. The sweeper
-//! reads the rest. In whatever order the start and the stop of a job are performed, the job ends stopped or never
-//! starts.
+//! The stops of the next batch wait for this one. So another invocation performs the starts, and reading logs, which can
+//! take long, is bounded here. The sweeper reads the rest, and performs the starts if that invocation is lost. In
+//! whatever order the start and the stop of a job are performed, the job ends stopped or never starts.
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use serde_json::Value;
 use tuning::time::Millis;
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX};
 
+use super::hand_over::{self, Here};
 use super::{Actuator, Announcement, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Clock, Elsewhere};
 
 /// Most pages read of one log.
 const LOG_PAGES: usize = 10;
@@ -39,6 +40,8 @@ pub struct Act {
     pub performed: Option<Performed>,
     /// Why its event could not be published. `None` if it was published or has no event.
     pub unpublished: Option<String>,
+    /// Why a start was not handed over, if that failed.
+    pub kept: Option<String>,
 }
 
 /// A batch of new action rows. Each part is one action.
@@ -54,15 +57,43 @@ where
     /// Performs a batch of stream records of new action rows while `has_time` returns true. `acts` receives the results
     /// and the records to deliver again. Actions that cost money while they wait come first.
     pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send + Sync, acts: &mut Acts) {
+        self.handle_within(event, None::<&Here>, has_time, acts).await;
+    }
+
+    /// Like [`handle`](Self::handle), but another invocation performs the starts, so that the stops of the next batch
+    /// do not wait for them. `event` is a batch, or the payload of such a hand-over. A start that is not handed over is
+    /// performed here.
+    pub async fn handle_handing_over(
+        &self,
+        event: &Value,
+        elsewhere: &impl Elsewhere,
+        has_time: impl Fn() -> bool + Send + Sync,
+        acts: &mut Acts,
+    ) {
+        let elsewhere = Some(elsewhere).filter(|_| !hand_over::is_payload(event));
+        self.handle_within(event, elsewhere, has_time, acts).await;
+    }
+
+    async fn handle_within(
+        &self,
+        event: &Value,
+        elsewhere: Option<&impl Elsewhere>,
+        has_time: impl Fn() -> bool + Send + Sync,
+        acts: &mut Acts,
+    ) {
         sort(event, acts);
         let bills = first(&acts.parts, BILLS)..first(&acts.parts, BILLS + 1);
-        let starts = first(&acts.parts, STARTS);
+        let (starts, after) = (first(&acts.parts, STARTS), first(&acts.parts, STARTS + 1));
         let (urgent, others) = acts.parts.split_at_mut(bills.start);
         let (bills, others) = others.split_at_mut(bills.len());
-        let (stops, starts) = urgent.split_at_mut(starts);
-        self.act_several(&has_time, stops, STOPS_AT_ONCE).await;
-        for part in starts {
-            self.act_while(&has_time, part).await;
+        let (stops, rest) = urgent.split_at_mut(starts);
+        let (starts, money) = rest.split_at_mut(after - starts);
+        let stopped = self.act_several(&has_time, stops, STOPS_AT_ONCE);
+        join(stopped, hand_over::hand_over(elsewhere, starts)).await;
+        for part in starts.iter_mut().chain(money) {
+            if !matches!(part.progress, Progress::Done) {
+                self.act_while(&has_time, part).await;
+            }
         }
         self.act_several(&has_time, bills, BILLS_AT_ONCE).await;
         let reads_until = self.clock.now() + READS;
@@ -118,8 +149,12 @@ fn first(parts: &[Part<Act>], least: u32) -> usize {
     parts.partition_point(|part| position(&part.done.action) < least)
 }
 
-/// Sorts a batch into the order in which its actions are performed. Ignores records other than inserted actions.
+/// Sorts a batch, or the payload of a hand-over, into the order in which its actions are performed. Ignores records
+/// other than inserted actions.
 fn sort(event: &Value, acts: &mut Acts) {
+    if hand_over::is_payload(event) {
+        return hand_over::read(event, acts);
+    }
     for record in stream::parse(event) {
         match record {
             Ok(record) if record.kind == RecordKind::Insert => {

@@ -1,9 +1,9 @@
 //! The order of a batch, and actions that meet a quota, an ended job, a long log or a late bill.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::ruling::{Order, StopWhy};
 use tuning::time::{Millis, Time};
@@ -11,6 +11,7 @@ use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError};
+use use_cases::ports::{Elsewhere, HandOverError};
 use use_cases::store::Store;
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{ActionRow, ActionStatus};
@@ -173,6 +174,82 @@ fn a_slow_stop_does_not_delay_the_other_stops_of_its_batch() {
     assert!(poll(pin!(stack.actuator.handle(&event, || true, &mut acts))).is_none());
     let calls = stack.service.calls();
     assert_eq!(calls.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["stop", "stop", "stop"]);
+}
+
+/// Another invocation: keeps the payloads that it received, and answers as set.
+struct Another {
+    payloads: Mutex<Vec<Value>>,
+    answer: Result<(), HandOverError>,
+}
+
+impl Another {
+    fn new(answer: Result<(), HandOverError>) -> Self {
+        Self { payloads: Mutex::default(), answer }
+    }
+}
+
+impl Elsewhere for Another {
+    async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
+        self.payloads.lock().unwrap().push(payload.clone());
+        self.answer.clone()
+    }
+}
+
+/// A stop waited for the starts of the batch before it.
+#[test]
+fn regression_the_next_batch_does_not_wait_for_starts() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    let stop = stack.order(stop_of(8));
+    let (event, another) = (stack.event(&["start-0-0-1", &stop]), Another::new(Ok(())));
+    let mut acts = Acts::default();
+    now(stack.actuator.handle_handing_over(&event, &another, || true, &mut acts));
+    assert_eq!(stack.calls(), ["stop"]);
+    assert!(acts.failed().next().is_none(), "{acts:?}");
+    let payloads = another.payloads.into_inner().unwrap();
+    assert_eq!(payloads, [json!({"hyperbandStarts": [[stack.id, "start-0-0-1"]]})]);
+    // The other invocation hands nothing over.
+    let (nobody, mut acts) = (Another::new(Ok(())), Acts::default());
+    now(stack.actuator.handle_handing_over(&payloads[0], &nobody, || true, &mut acts));
+    assert!(nobody.payloads.into_inner().unwrap().is_empty());
+    assert_eq!(stack.calls(), ["create"]);
+    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
+}
+
+#[test]
+fn a_start_that_is_not_handed_over_is_performed_here_and_one_that_is_performed_twice_creates_one_job() {
+    let stack = Stack::new();
+    stack.decide(vec![Fact::TuningSubmitted]);
+    // The answer is lost, so both invocations have the start.
+    let another = Another::new(Err(HandOverError("no answer".to_owned())));
+    let mut acts = Acts::default();
+    let event = stack.event(&["start-0-0-1"]);
+    now(stack.actuator.handle_handing_over(&event, &another, || true, &mut acts));
+    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
+    let kept = acts.parts[0].done.kept.as_deref();
+    assert_eq!(kept, Some("no other invocation took the starts: no answer"));
+    let (payload, mut acts) = (another.payloads.into_inner().unwrap().remove(0), Acts::default());
+    now(stack.actuator.handle(&payload, || true, &mut acts));
+    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::AlreadySettled)));
+    assert_eq!(stack.calls(), ["create"]);
+}
+
+#[test]
+fn a_batch_without_starts_hands_nothing_over_and_a_payload_with_other_actions_is_unreadable() {
+    let stack = Stack::new();
+    let stop = stack.order(stop_of(8));
+    let (another, mut acts) = (Another::new(Ok(())), Acts::default());
+    now(stack.actuator.handle_handing_over(&stack.event(&[&stop]), &another, || true, &mut acts));
+    assert!(another.payloads.into_inner().unwrap().is_empty());
+    assert_eq!(stack.calls(), ["stop"]);
+    for pairs in
+        [json!([[stack.id, stop]]), json!([["x"]]), json!(["x", 1]), json!([[stack.id, "start-00-0-1"]])]
+    {
+        let mut acts = Acts::default();
+        now(stack.actuator.handle(&json!({"hyperbandStarts": pairs}), || true, &mut acts));
+        assert!(acts.parts.is_empty() && !acts.unreadable.is_empty(), "{acts:?}");
+    }
+    assert!(stack.calls().is_empty());
 }
 
 #[test]
