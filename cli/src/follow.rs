@@ -162,6 +162,7 @@ fn fact_event(fact: &Fact) -> Option<What> {
         | Fact::StartRefused { .. }
         | Fact::JobNeverStarted { .. }
         | Fact::StopAccepted { .. }
+        | Fact::JobStopRequested { .. }
         | Fact::SilenceSeen { .. }
         | Fact::BudgetGranted { .. }
         | Fact::GrantReturned { .. }

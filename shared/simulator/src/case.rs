@@ -52,6 +52,8 @@ pub struct Case {
     pub submit_at: i64,
     /// Time at which the user stops the tuning, ms since the start.
     pub stop_at: Option<i64>,
+    /// When the user stops one of its running jobs, in ms since the start.
+    pub stop_jobs_at: Vec<i64>,
     /// Times at which the user describes the tuning and its jobs, ms since the start.
     pub looks_at: Vec<i64>,
     /// Time at which the same request is sent again, ms since the start. That request is refused.
@@ -303,6 +305,10 @@ impl Case {
                 case.submit_again_at = dice.chance(0.2).then_some(again);
                 if !plain {
                     case.changes = Change::drawn(seed, n, &case);
+                    let mut dice = Dice::new(seed, "stopped jobs", n);
+                    let count = dice.pick(&[0, 0, 0, 1, 3]);
+                    case.stop_jobs_at =
+                        (0..count).map(|_| case.submit_at + dice.between(0, 2 * HOUR)).collect();
                 }
                 case
             })
@@ -321,6 +327,7 @@ impl Case {
             request: Value::Null,
             submit_at: 0,
             stop_at: None,
+            stop_jobs_at: Vec::new(),
             looks_at: Vec::new(),
             submit_again_at: None,
             cap: None,

@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use tuning::fact::JobKey;
 use use_cases::store::Store;
 
 use crate::case::Case;
@@ -48,6 +49,7 @@ struct Process {
 enum Task {
     Submit(usize),
     UserStop(usize),
+    UserStopJob(usize, JobKey),
     UserChange(usize, usize, bool),
     Look(usize),
     Delivery(Delivery),
@@ -187,6 +189,7 @@ impl Runner {
         for (index, case) in world.cases.iter().enumerate() {
             first.push((start + case.submit_at, Event::Submit(index)));
             first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));
+            first.extend(case.stop_jobs_at.iter().map(|at| (start + at, Event::UserStopJob(index))));
             first.extend(case.looks_at.iter().map(|at| (start + at, Event::Look(index))));
             first.extend(
                 case.changes
@@ -216,6 +219,12 @@ impl Runner {
             Event::UserStop(case) => self.begin(Function::Api, Task::UserStop(case), None),
             Event::UserChange(case, n, resumes) => {
                 self.begin(Function::Api, Task::UserChange(case, n, resumes), None);
+            }
+            Event::UserStopJob(case) => {
+                let job = lock(&self.world).running_job(case);
+                if let Some(job) = job {
+                    self.begin(Function::Api, Task::UserStopJob(case, job), None);
+                }
             }
             Event::Look(case) => self.begin(Function::Api, Task::Look(case), None),
             Event::Pump(consumer, shard) => {
@@ -366,6 +375,7 @@ impl Runner {
             Task::Look(case) if retry => world.queue.push(now + 30_000, Event::Look(case)),
             Task::Submit(case) if retry => world.queue.push(now + 30_000, Event::Submit(case)),
             Task::UserStop(case) if retry => world.queue.push(now + 30_000, Event::UserStop(case)),
+            Task::UserStopJob(case, _) if retry => world.queue.push(now + 30_000, Event::UserStopJob(case)),
             Task::UserChange(case, n, resumes) if retry => {
                 world.queue.push(now + 30_000, Event::UserChange(case, n, resumes));
             }
@@ -382,6 +392,7 @@ impl Runner {
             },
             Task::Submit(_)
             | Task::UserStop(_)
+            | Task::UserStopJob(..)
             | Task::UserChange(..)
             | Task::Look(_)
             | Task::Delivery(_)

@@ -93,6 +93,7 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
         | StopWhy::MaxResource
         | StopWhy::PastLevel { .. }
         | StopWhy::TuningEnding
+        | StopWhy::Requested
         | StopWhy::Interruptions { .. }
         | StopWhy::NoObjective { .. }
         | StopWhy::Diverged { .. } => None,

@@ -176,6 +176,11 @@ pub enum Fact {
         /// The job.
         job: JobKey,
     },
+    /// A user asked to stop one job; the tuning goes on with other trials.
+    JobStopRequested {
+        /// The job.
+        job: JobKey,
+    },
     /// The warm pool of a job still existed when it was read.
     PoolSeen {
         /// The job.
@@ -241,6 +246,7 @@ impl Fact {
             | Self::JobSeen { .. }
             | Self::JobNeverStarted { .. }
             | Self::StopAccepted { .. }
+            | Self::JobStopRequested { .. }
             | Self::BudgetGranted { .. }
             | Self::GrantReturned { .. }
             | Self::PoolSeen { .. }
@@ -272,6 +278,7 @@ impl Fact {
             | Self::StartRefused { job, .. }
             | Self::JobNeverStarted { job }
             | Self::StopAccepted { job }
+            | Self::JobStopRequested { job }
             | Self::PoolSeen { job, .. }
             | Self::PoolOver { job, .. }
             | Self::ActionDeferred { job, .. } => Some(*job),

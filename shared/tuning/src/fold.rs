@@ -106,6 +106,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
             changed
         }),
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
+        Fact::JobStopRequested { job } => job_stop_requested(state, *job),
         Fact::StartRefused { job, message } => {
             never_started(state, *job, |job| job.refused = Some(cut(message)))
         }
@@ -189,6 +190,17 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
     let refit = state.refit.filter(|_| can_refit).and_then(|job| state.trials.get_mut(&job.trial));
     let Some(trial) = refit.filter(|trial| trial.stop_why.is_none()) else { return false };
     trial.stop_why = Some(StopWhy::TuningEnding);
+    true
+}
+
+/// Folds a user's request to stop one job. It has no effect on a job that has ended, or that stops already.
+fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
+    let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
+    let is_its_job = |job: &Job| (job.rung, job.attempt) == (key.rung, key.attempt) && job.holds_slot();
+    if trial.stop_why.is_some() || !trial.job.as_ref().is_some_and(is_its_job) {
+        return false;
+    }
+    trial.stop_why = Some(StopWhy::Requested);
     true
 }
 

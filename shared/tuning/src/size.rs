@@ -59,7 +59,8 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         | Fact::JobNeverStarted { .. }
         | Fact::PoolSeen { .. }
         | Fact::PoolOver { .. }
-        | Fact::StopAccepted { .. } => 0,
+        | Fact::StopAccepted { .. }
+        | Fact::JobStopRequested { .. } => 0,
     };
     FRAME_BYTES.saturating_add(text(&recorded.key)).saturating_add(content)
 }

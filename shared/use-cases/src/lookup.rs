@@ -1,7 +1,7 @@
 //! Finds tunings by name, lists them, and stores requests to stop one.
 
 use thiserror::Error;
-use tuning::fact::{Fact, Recorded};
+use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::time::Time;
 use wire::stored::{INDEX, IndexRow};
 
@@ -55,6 +55,19 @@ pub async fn stop_found<T: Table>(store: &Store<T>, id: &str, now: Time) -> Resu
         return Err(LookupError::AlreadyEnded(status));
     }
     let fact = Recorded { key: "stop-requested".to_owned(), at: now, fact: Fact::StopRequested };
+    record::deliver(&*store.table, id, &[fact], now).await.map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// Stores a request to stop training job `job` of tuning `id`. The tuning goes on with other trials.
+pub async fn stop_job_found<T: Table>(
+    store: &Store<T>,
+    id: &str,
+    job: JobKey,
+    now: Time,
+) -> Result<(), LookupError> {
+    let fact =
+        Recorded { key: format!("stop-requested#{job}"), at: now, fact: Fact::JobStopRequested { job } };
     record::deliver(&*store.table, id, &[fact], now).await.map_err(StoreError::from)?;
     Ok(())
 }

@@ -42,6 +42,7 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::NextInstances, .. }) => "Stop NextInstances",
     Ruling::Order(Order::Stop { why: StopWhy::Quota, .. }) => "Stop Quota",
     Ruling::Order(Order::Stop { why: StopWhy::TuningEnding, .. }) => "Stop TuningEnding",
+    Ruling::Order(Order::Stop { why: StopWhy::Requested, .. }) => "Stop Requested",
     Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }) => "Stop NoObjective",
     Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }) => "Stop Diverged",
     Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }) => "Stop Interruptions",
@@ -84,6 +85,7 @@ rules! {
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Requested), .. } => "TrialFinished Stopped Requested",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } =>
         "TrialFinished Stopped NoObjective",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Diverged { .. }), .. } =>

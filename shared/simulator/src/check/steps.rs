@@ -101,6 +101,7 @@ impl Book {
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
             | Fact::StopAccepted { .. }
+            | Fact::JobStopRequested { .. }
             | Fact::PoolSeen { .. }
             | Fact::PoolOver { .. }
             | Fact::ActionDeferred { .. } => {}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tuning::fact::JobKey;
 use tuning::money::MicroUsd;
 use tuning::time::Millis;
 use use_cases::change::{self, ChangeError};
@@ -55,6 +56,7 @@ pub(super) fn text(task: &Task, batch: Option<&[Record]>) -> String {
         },
         Task::Submit(_)
         | Task::UserStop(_)
+        | Task::UserStopJob(..)
         | Task::UserChange(..)
         | Task::Look(_)
         | Task::Batch(..)
@@ -70,6 +72,7 @@ pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) ->
     match task {
         Task::Submit(case) => submit(process, *case),
         Task::UserStop(case) => user_stop(process, *case),
+        Task::UserStopJob(case, job) => user_stop_job(process, *case, *job),
         Task::UserChange(case, n, resumes) => user_change(process, *case, *n, *resumes),
         Task::Look(case) => look::look(process, *case),
         Task::Delivery(delivery) => match &delivery.what {
@@ -127,6 +130,23 @@ fn user_stop(process: Process, case: usize) -> Running {
         let outcome = match lookup::stop(&process.store, &name, now).await {
             Ok(()) | Err(LookupError::AlreadyEnded(_)) => Outcome::Done,
             Err(LookupError::NotFound(_) | LookupError::Store(_)) => Outcome::Retry,
+        };
+        (process, outcome)
+    })
+}
+
+fn user_stop_job(process: Process, case: usize, job: JobKey) -> Running {
+    let name = lock(&process.port.world).cases[case].name.clone();
+    Box::pin(async move {
+        let now = process.port.now();
+        let found = lookup::find(&process.store, &name).await;
+        let stopped = match found {
+            Ok(row) => lookup::stop_job_found(&process.store, &row.id, job, now).await,
+            Err(error) => Err(error),
+        };
+        let outcome = match stopped {
+            Ok(()) | Err(LookupError::AlreadyEnded(_) | LookupError::NotFound(_)) => Outcome::Done,
+            Err(LookupError::Store(_)) => Outcome::Retry,
         };
         (process, outcome)
     })

@@ -37,6 +37,8 @@ pub(crate) enum Event {
     Look(usize),
     /// A user stops a tuning.
     UserStop(usize),
+    /// A user stops a running job of a tuning.
+    UserStopJob(usize),
     /// A user changes limits of a tuning: (case, number of the change, whether this ends its pause).
     UserChange(usize, usize, bool),
     /// Faults end; the liveness phase begins.

@@ -247,6 +247,14 @@ impl World {
         Some((self.dice.between(100, 20_000), self.dice.chance(0.5)))
     }
 
+    /// Returns a job of `case` that has not ended, if there is one. The time decides which, not a draw.
+    pub(crate) fn running_job(&self, case: usize) -> Option<JobKey> {
+        let is_running = |job: &&Job| job.owner == Owner::Ours && job.case == case && job.now.ended.is_none();
+        let running: Vec<JobKey> = self.training.jobs.iter().filter(is_running).map(|job| job.key).collect();
+        let count = i64::try_from(running.len()).ok().filter(|count| *count > 0)?;
+        running.get(usize::try_from(self.now.rem_euclid(count)).ok()?).copied()
+    }
+
     /// Performs a late create. Its caller has timed out or crashed and does not see the result.
     pub(crate) fn create_lands(&mut self, function: Function, request: &Value) {
         self.function = function;

@@ -28,6 +28,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         Fact::TuningSubmitted
         | Fact::TimePassed
         | Fact::StopRequested
+        | Fact::JobStopRequested { .. }
         | Fact::JobStateChanged { .. }
         | Fact::BillsConfirmed { .. }
         | Fact::LogRead { .. }

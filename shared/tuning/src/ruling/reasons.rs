@@ -22,6 +22,8 @@ pub enum StopWhy {
     },
     /// The tuning is ending.
     TuningEnding,
+    /// A user asked to stop the job.
+    Requested,
     /// Spot instances were taken away too often: the trial continues on demand.
     Interruptions {
         /// The number of interruptions.
@@ -58,6 +60,7 @@ impl StopWhy {
             | Self::MaxResource
             | Self::PastLevel { .. }
             | Self::TuningEnding
+            | Self::Requested
             | Self::Interruptions { .. }
             | Self::NextInstances
             | Self::Quota => None,

@@ -169,6 +169,18 @@ fn a_job_with_its_last_epoch_saves_its_model_while_the_tuning_ends() {
 }
 
 #[test]
+fn a_job_that_a_user_stops_ends_its_trial_alone() {
+    let stop = |seconds, number| recorded(seconds, Fact::JobStopRequested { job: job(number) });
+    let given = [submitted(), logged(10, job(1), 1, 0.9)];
+    let run = &mut check(&jobs(9, 2), &given, &[stop(20, 1)], &["stop 1-0-1: requested"]);
+    // A second request, and one for a job that does not exist, change nothing.
+    check_next(run, &[stop(21, 1), stop(21, 8)], &[]);
+    let expect = ["trial 1 stopped: requested", "start 2-0-1"];
+    check_next(run, &[described(30, job(1), Stopped, 25)], &expect);
+    check_next(run, &[stop(31, 1)], &[]);
+}
+
+#[test]
 fn a_trial_stopped_with_all_its_epochs_ends_at_its_max_resource() {
     let given = [submitted(), logged(10, job(0), 10, 0.5), ended(90, job(0), Stopped)];
     let run =

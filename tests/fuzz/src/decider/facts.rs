@@ -75,6 +75,7 @@ impl Maker {
                 return (again.cloned(), last);
             }
             17 => limits_changed(bytes),
+            20 => Fact::JobStopRequested { job: job(bytes, state) },
             18 => Fact::SilenceSeen { job: job(bytes, state), since: Time(self.now()) },
             19 => {
                 let booked = state.billed_jobs().filter_map(|(key, job)| Some((key, job.bill?.seconds?)));

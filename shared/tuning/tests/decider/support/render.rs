@@ -73,6 +73,7 @@ fn stop(why: StopWhy) -> String {
         StopWhy::Quota => "quota".to_owned(),
         StopWhy::Interruptions { count } => format!("{count} interruptions"),
         StopWhy::MaxResource => "max resource".to_owned(),
+        StopWhy::Requested => "requested".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),
         StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),
         StopWhy::Diverged { epochs } => format!("diverged for {epochs} epochs"),
