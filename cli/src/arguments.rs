@@ -97,7 +97,7 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Compare the booked cost of a tuning with the bills of its training jobs
     #[command(after_help = COST_EXAMPLES)]
-    Cost(Named<Place>),
+    Cost(Named<Source>),
     /// Change the cost cap or parallelism of a running tuning, or pause and resume it
     #[command(after_help = CHANGE_EXAMPLES)]
     Change(Change),
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Delete(Delete),
     /// Repeat all decisions from the recorded facts and compare them with the recorded decisions
     #[command(after_help = REPLAY_EXAMPLES)]
-    Replay(Named<Place>),
+    Replay(Named<Source>),
     /// Write a report of a tuning as one self-contained HTML file
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
@@ -297,7 +297,7 @@ pub(crate) struct Model {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     #[command(flatten)]
-    pub(crate) tuning: Named<Place>,
+    pub(crate) tuning: Named<Source>,
     /// Number of the trial, or the name of one of its training jobs
     pub(crate) trial: String,
 }

@@ -10,11 +10,11 @@ use tuning::money::MicroUsd;
 use use_cases::cost::{CostError, Tally, page};
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 
-use crate::arguments::{Named, Output, Place};
-use crate::data::Data;
+use crate::arguments::{Named, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, print_out_raw};
 use crate::text::exact as usd;
+use crate::whole::Tuning;
 
 /// Training jobs per page.
 const JOBS_PER_PAGE: usize = 200;
@@ -22,16 +22,16 @@ const JOBS_PER_PAGE: usize = 200;
 const KEY_WIDTH: usize = 9;
 
 /// Performs `hyperband cost`.
-pub(crate) async fn cost(options: Named<Place>) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
-    let jobs = data.training_jobs();
+pub(crate) async fn cost(options: Named<Source>) -> Result<Exit, Failure> {
+    let tuning = Tuning::open(&options.place, &options.name).await?;
+    let id = &tuning.row.id;
     let mut printer =
-        Printer { output: options.output, name_width: row.id.len() + KEY_WIDTH, begun: false, jobs: 0 };
+        Printer { output: options.output, name_width: id.len() + KEY_WIDTH, begun: false, jobs: 0 };
     let (mut tally, mut after) = (Tally::default(), None);
     loop {
-        let page = page(&data.store, &jobs, &row.id, after, JOBS_PER_PAGE).await.map_err(failure)?;
-        let page = page.ok_or_else(|| Failure::usage(format!("the tuning {} was deleted", row.name)))?;
+        let page =
+            page(&tuning.store, tuning.jobs.as_ref(), id, after, JOBS_PER_PAGE).await.map_err(failure)?;
+        let page = page.ok_or_else(|| tuning.deleted())?;
         tally.add(&page);
         printer.page(&page)?;
         let Some(next) = page.next_token else {

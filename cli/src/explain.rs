@@ -12,10 +12,10 @@ use use_cases::explain::{ExplainError, explain as explanation};
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
 
 use crate::arguments::{Explain, Named, Output};
-use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
 use crate::text::{clean, maybe, short, table, usd, utc};
+use crate::whole::Tuning;
 
 /// Longer lists of arrivals are shortened to those near the trial and near the cutoff.
 const ARRIVALS_SHOWN: usize = 15;
@@ -29,24 +29,22 @@ const INDENT: &str = "      ";
 /// Performs `hyperband explain`.
 pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
     let Explain { tuning: Named { name, place, output }, trial } = options;
-    let data = Data::existing(&place.data_dir).await?;
-    let row = data.find(&name).await?;
-    let explained = explanation(&data.store, &row.id, &trial).await.map_err(|error| match error {
-        ExplainError::Store(error) => Failure::from(error),
-        ExplainError::Malformed(_)
-        | ExplainError::UnknownTrial { .. }
-        | ExplainError::OtherTuning { .. }
-        | ExplainError::UnknownJob { .. } => {
-            let hint = format!(
-                "TRIAL is a trial number or a training job name; `hyperband describe {}{}` lists both",
-                row.name,
-                data.location_options()
-            );
-            Failure::usage(error.to_string()).hint(hint)
-        }
-    })?;
+    let tuning = Tuning::open(&place, &name).await?;
     let explained =
-        explained.ok_or_else(|| Failure::usage(format!("the tuning {} was deleted", row.name)))?;
+        explanation(&tuning.store, &tuning.row.id, &trial).await.map_err(|error| match error {
+            ExplainError::Store(error) => Failure::from(error),
+            ExplainError::Malformed(_)
+            | ExplainError::UnknownTrial { .. }
+            | ExplainError::OtherTuning { .. }
+            | ExplainError::UnknownJob { .. } => {
+                let hint = format!(
+                    "TRIAL is a trial number or a training job name; `hyperband describe {}{}` lists both",
+                    tuning.row.name, tuning.location_options
+                );
+                Failure::usage(error.to_string()).hint(hint)
+            }
+        })?;
+    let explained = explained.ok_or_else(|| tuning.deleted())?;
     match output {
         Output::Json => print_json(&serde_json::to_value(&explained)?),
         Output::Text => print_out_raw(&text(&explained)),

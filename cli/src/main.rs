@@ -39,6 +39,7 @@ mod text;
 mod training_service;
 mod warning;
 mod watch;
+mod whole;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -3,17 +3,15 @@
 use serde_json::{Value, json};
 use use_cases::replay::{Replayed, replay as decide_again};
 
-use crate::arguments::{Named, Output, Place};
-use crate::data::Data;
+use crate::arguments::{Named, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
+use crate::whole::Tuning;
 
 /// Performs `hyperband replay`.
-pub(crate) async fn replay(options: Named<Place>) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
-    let gone = || Failure::usage(format!("the tuning {} was deleted", row.name));
-    let replayed = decide_again(&data.store, &row.id).await?.ok_or_else(gone)?;
+pub(crate) async fn replay(options: Named<Source>) -> Result<Exit, Failure> {
+    let tuning = Tuning::open(&options.place, &options.name).await?;
+    let replayed = decide_again(&tuning.store, &tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
     let Replayed { steps, facts, rulings, difference, .. } = &replayed;
     match options.output {
         Output::Json => {

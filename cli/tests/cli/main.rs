@@ -31,4 +31,5 @@ mod run;
 mod simulate;
 mod stop;
 mod training_service;
+mod whole;
 mod world;

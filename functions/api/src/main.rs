@@ -31,7 +31,8 @@ async fn main() -> ExitCode {
     let list = KeptPrices { table: Arc::clone(&table), list: PriceList::new(&account), clock: SystemClock };
     let prices = WithOwnerPrices { owner, list };
     let store = Arc::new(Store::new(table));
-    let api = Api { submit: Submit { store, prices, clock: SystemClock, monthly_cap, guardrails }, access };
+    let submit = Submit { store, prices, clock: SystemClock, monthly_cap, guardrails };
+    let api = Api { submit, access, stack: named.stack_name.clone() };
     let handle = async |call: &mut Call| {
         let answered = match calls.request(&call.event) {
             Ok(request) => {

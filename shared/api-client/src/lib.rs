@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::change::LimitsChange;
 use wire::describe::{
-    DecisionPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
+    DecisionPage, RowPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
 };
 
 pub use caller::Caller;
@@ -137,6 +137,14 @@ impl Client {
         let mut all = Vec::new();
         let path = tuning_path(name, &format!("/training-jobs?MaxResults={PAGE}"));
         self.pages(&path, |page: TrainingJobPage| (page.jobs, page.next_token), &mut all).await?;
+        Ok(all)
+    }
+
+    /// Returns all stored rows of a tuning job, in DynamoDB's JSON.
+    pub async fn rows(&self, name: &str) -> Result<Vec<Value>, ClientError> {
+        let mut all = Vec::new();
+        let path = tuning_path(name, "/rows?MaxResults=200");
+        self.pages(&path, |page: RowPage| (page.rows, page.next_token), &mut all).await?;
         Ok(all)
     }
 

@@ -1,17 +1,21 @@
 //! Reads operations in AWS JSON 1.1, from the header `X-Amz-Target` and the body.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wire::events::http::HttpRequest;
 
 use crate::error::ApiError;
 use crate::list::{JobsQuery, Members, TuningsQuery};
-use crate::operation::{CREATE, Operation};
+use crate::operation::{CREATE, JobName, Operation, Resource};
 use crate::rest::{named, shown};
 
 /// Prefix of SageMaker's operations in the header.
 const SERVICE: &str = "SageMaker.";
 /// The member that names a tuning job.
 const NAME: &str = "HyperParameterTuningJobName";
+/// The member that names a training job.
+const JOB: &str = "TrainingJobName";
 /// Maximum body of an operation other than Create, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
@@ -27,7 +31,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
         ApiError::unknown_operation(message)
     })?;
     if name == CREATE {
-        return Ok(Operation::Create(request.body.clone()));
+        return Ok(Operation::Create { body: request.body.clone(), is_idempotent: false });
     }
     let body = || -> Result<Value, ApiError> {
         if request.body.len() > BODY_BYTES_MAX {
@@ -54,6 +58,24 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             }
             Ok(Operation::ListJobs(tuning, JobsQuery::read(&Members::Json(&body))?))
         }
+        "DescribeTrainingJob" => Ok(Operation::DescribeJob(only_job(&body()?)?)),
+        "StopTrainingJob" => Ok(Operation::StopJob(only_job(&body()?)?)),
+        "ListTags" => {
+            let body = body()?;
+            let members = Members::Json(&body);
+            members.only(&["ResourceArn", "NextToken", "MaxResults"])?;
+            Ok(Operation::ListTags(resource(&members)?))
+        }
+        "AddTags" => {
+            let body = body()?;
+            let members = Members::Json(&body);
+            members.only(&["ResourceArn", "Tags"])?;
+            Ok(Operation::AddTags(resource(&members)?, tags(&body["Tags"])?))
+        }
+        "Search" => Err(ApiError::validation(
+            "unsupported operation Search: experiments and their trial components are in SageMaker, so search there; \
+             ListHyperParameterTuningJobs and ListTrainingJobsForHyperParameterTuningJob list the jobs of this endpoint",
+        )),
         _ => Err(ApiError::unknown_operation(format!(
             "unsupported operation {}: this endpoint has only operations of hyperparameter tuning jobs, so use \
              SageMaker's own endpoint",
@@ -66,6 +88,46 @@ fn only_name(body: &Value) -> Result<String, ApiError> {
     let members = Members::Json(body);
     members.only(&[NAME])?;
     tuning(&members)
+}
+
+/// Returns the training job in `TrainingJobName`. A name of another form belongs to no job of this endpoint.
+fn only_job(body: &Value) -> Result<JobName, ApiError> {
+    let members = Members::Json(body);
+    members.only(&[JOB])?;
+    let name = members.text(JOB)?.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| ApiError::validation(format!("missing {JOB} (at '{JOB}')")))?;
+    JobName::read(name).ok_or_else(|| unknown_job(name))
+}
+
+/// Returns the error for a training job that no tuning job of this endpoint has.
+pub(crate) fn unknown_job(name: &str) -> ApiError {
+    ApiError::not_found(format!(
+        "no tuning job of this endpoint has a training job {}: ask SageMaker's own endpoint about other training jobs",
+        shown(name)
+    ))
+}
+
+/// Returns the resource in `ResourceArn`.
+fn resource(members: &Members<'_>) -> Result<Resource, ApiError> {
+    let arn = members.text("ResourceArn")?.unwrap_or_default();
+    let (kind, name) = arn.rsplit(':').next().and_then(|last| last.split_once('/')).unwrap_or_default();
+    match kind {
+        "hyper-parameter-tuning-job" => Ok(Resource::Tuning(named(name)?)),
+        "training-job" => JobName::read(name).map(Resource::Job).ok_or_else(|| unknown_job(name)),
+        _ => Err(ApiError::validation(
+            "invalid ResourceArn: expected the ARN of a tuning job of this endpoint, or of one of its training jobs \
+             (at 'ResourceArn')",
+        )),
+    }
+}
+
+/// Reads `Tags`: pairs of a key and a value.
+fn tags(value: &Value) -> Result<BTreeMap<String, String>, ApiError> {
+    let wrong =
+        || ApiError::validation("invalid Tags: expected a list of tags with a Key and a Value (at 'Tags')");
+    let list = value.as_array().ok_or_else(wrong)?;
+    let pair = |tag: &Value| Some((tag["Key"].as_str()?.to_owned(), tag["Value"].as_str()?.to_owned()));
+    list.iter().map(|tag| pair(tag).ok_or_else(wrong)).collect()
 }
 
 fn tuning(members: &Members<'_>) -> Result<String, ApiError> {

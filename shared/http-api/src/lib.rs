@@ -12,6 +12,7 @@ mod error;
 mod jobs;
 mod list;
 mod names;
+mod openapi;
 mod operation;
 mod perform;
 mod rest;
@@ -24,7 +25,7 @@ use wire::events::http::{HttpRequest, HttpResponse};
 
 pub use access::{Access, Principals};
 pub use error::{ApiError, Cause};
-pub use operation::Operation;
+pub use operation::{JobName, Operation, Resource};
 pub use rest::ROUTES;
 
 /// The API.
@@ -34,6 +35,8 @@ pub struct Api<T, P, C> {
     pub submit: Submit<T, P, C>,
     /// Who may use it.
     pub access: Access,
+    /// Name of the stack, for the tags of its training jobs.
+    pub stack: String,
 }
 
 /// A response, with details for the log.

@@ -18,9 +18,9 @@ use crate::rest::shown;
 /// Default number of entries per page, as in AMT.
 const MAX_RESULTS: u64 = 10;
 /// Maximum number of entries per page.
-const MAX_RESULTS_MAX: u64 = 100;
-/// Maximum length of a page token. Lists return no longer token, and the table refuses longer keys.
-const TOKEN_CHARS_MAX: usize = 400;
+pub(crate) const MAX_RESULTS_MAX: u64 = 100;
+/// Maximum length of a page token: a sort key of DynamoDB has at most 1,024 bytes.
+const TOKEN_CHARS_MAX: usize = 1_500;
 
 /// Named values: texts in a query, JSON in a body.
 #[derive(Debug, Clone, Copy)]
@@ -153,10 +153,11 @@ pub(crate) fn within(time: Time, (after, before): (Option<Time>, Option<Time>)) 
 }
 
 /// Statuses of tuning jobs in AMT.
-const TUNING_STATUSES: [&str; 7] =
+pub(crate) const TUNING_STATUSES: [&str; 7] =
     ["Completed", "InProgress", "Failed", "Stopped", "Stopping", "Deleting", "DeleteFailed"];
 /// Statuses of training jobs in SageMaker.
-const JOB_STATUSES: [&str; 6] = ["InProgress", "Completed", "Failed", "Stopping", "Stopped", "Deleting"];
+pub(crate) const JOB_STATUSES: [&str; 6] =
+    ["InProgress", "Completed", "Failed", "Stopping", "Stopped", "Deleting"];
 
 /// The sort key of a list of tuning jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,13 +1,26 @@
 //! The operations of the API.
 
+use std::collections::BTreeMap;
+
+use tuning::fact::JobKey;
+use use_cases::rows::Position;
+use wire::names::{parse_training_job_name, training_job_name};
+
 use crate::access::Right;
 use crate::list::{JobsQuery, TuningsQuery};
 
 /// An operation on tuning jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Starts a tuning job; contains the body of the request as sent.
-    Create(Vec<u8>),
+    /// Starts a tuning job.
+    Create {
+        /// The body of the request as sent.
+        body: Vec<u8>,
+        /// Whether the name is an idempotency token: the same request again succeeds. Automatic Model Tuning refuses it.
+        is_idempotent: bool,
+    },
+    /// Returns the `OpenAPI` document.
+    Document,
     /// Describes a tuning job.
     Describe(String),
     /// Lists tuning jobs.
@@ -20,6 +33,25 @@ pub enum Operation {
     Change(String, Vec<u8>),
     /// Lists the training jobs of a tuning job.
     ListJobs(String, JobsQuery),
+    /// Shows one training job with its curve.
+    Job(JobName),
+    /// Describes one training job as SageMaker does.
+    DescribeJob(JobName),
+    /// Stops one training job; its tuning job goes on.
+    StopJob(JobName),
+    /// Lists the tags of a tuning job or of a training job.
+    ListTags(Resource),
+    /// Adds tags to a tuning job.
+    AddTags(Resource, BTreeMap<String, String>),
+    /// Lists a page of the stored rows of a tuning job.
+    Rows {
+        /// Name of the tuning job.
+        tuning: String,
+        /// The position where the page begins; `None` = the first page.
+        position: Option<Position>,
+        /// Maximum number of rows.
+        limit: usize,
+    },
     /// Lists a page of the decisions of a tuning job.
     Decisions {
         /// Name of the tuning job.
@@ -31,6 +63,40 @@ pub enum Operation {
     },
 }
 
+/// The name of a training job, by its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobName {
+    /// Name of the tuning job.
+    pub tuning: String,
+    /// ID of the tuning job.
+    pub id: String,
+    /// The key of the training job in its tuning job.
+    pub key: JobKey,
+}
+
+impl JobName {
+    /// Reads the name of a training job. Names of other controllers' jobs have another form.
+    pub(crate) fn read(name: &str) -> Option<Self> {
+        let (id, key) = parse_training_job_name(name)?;
+        let (tuning, _) = id.rsplit_once('-')?;
+        Some(Self { tuning: tuning.to_owned(), id, key })
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> String {
+        training_job_name(&self.id, self.key)
+    }
+}
+
+/// A resource with tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resource {
+    /// The tuning job of this name.
+    Tuning(String),
+    /// A training job.
+    Job(JobName),
+}
+
 /// `CreateHyperParameterTuningJob`.
 pub(crate) const CREATE: &str = "CreateHyperParameterTuningJob";
 
@@ -38,22 +104,39 @@ impl Operation {
     /// Returns the name of the operation, by AWS's name if AWS has it.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Create(_) => CREATE,
+            Self::Create { .. } => CREATE,
+            Self::Document => "GetOpenApi",
             Self::Describe(_) => "DescribeHyperParameterTuningJob",
             Self::List(_) => "ListHyperParameterTuningJobs",
             Self::Stop(_) => "StopHyperParameterTuningJob",
             Self::Delete(_) => "DeleteHyperParameterTuningJob",
             Self::Change(..) => "ChangeLimits",
             Self::ListJobs(..) => "ListTrainingJobsForHyperParameterTuningJob",
+            Self::Job(_) => "GetTrainingJob",
+            Self::DescribeJob(_) => "DescribeTrainingJob",
+            Self::StopJob(_) => "StopTrainingJob",
+            Self::ListTags(_) => "ListTags",
+            Self::AddTags(..) => "AddTags",
             Self::Decisions { .. } => "ListDecisions",
+            Self::Rows { .. } => "ListRows",
         }
     }
 
     /// Returns the right that the operation needs. To raise a cap needs more, which only the tuning shows.
     pub(crate) fn right(&self) -> Right {
         match self {
-            Self::Describe(_) | Self::List(_) | Self::ListJobs(..) | Self::Decisions { .. } => Right::Read,
-            Self::Create(_) | Self::Stop(_) | Self::Change(..) => Right::Use,
+            Self::Document
+            | Self::Describe(_)
+            | Self::List(_)
+            | Self::ListJobs(..)
+            | Self::Job(_)
+            | Self::DescribeJob(_)
+            | Self::ListTags(_)
+            | Self::Decisions { .. }
+            | Self::Rows { .. } => Right::Read,
+            Self::Create { .. } | Self::Stop(_) | Self::StopJob(_) | Self::Change(..) | Self::AddTags(..) => {
+                Right::Use
+            }
             Self::Delete(_) => Right::Own,
         }
     }
@@ -61,12 +144,18 @@ impl Operation {
     /// Returns the name of the tuning job in the request.
     pub fn tuning(&self) -> Option<&str> {
         match self {
-            Self::Create(_) | Self::List(_) => None,
+            Self::Create { .. } | Self::Document | Self::List(_) => None,
             Self::Describe(name)
             | Self::Stop(name)
             | Self::Delete(name)
             | Self::Change(name, _)
             | Self::ListJobs(name, _)
+            | Self::Job(JobName { tuning: name, .. })
+            | Self::DescribeJob(JobName { tuning: name, .. })
+            | Self::StopJob(JobName { tuning: name, .. })
+            | Self::ListTags(Resource::Tuning(name) | Resource::Job(JobName { tuning: name, .. }))
+            | Self::AddTags(Resource::Tuning(name) | Resource::Job(JobName { tuning: name, .. }), _)
+            | Self::Rows { tuning: name, .. }
             | Self::Decisions { tuning: name, .. } => Some(name),
         }
     }

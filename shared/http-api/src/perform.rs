@@ -2,6 +2,8 @@
 //!
 //! A list is bounded in its reads and in its entries, so a short page may have a next page.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use tuning::step::Step;
 use tuning::time::Time;
@@ -9,17 +11,23 @@ use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices};
 use use_cases::store::StoreError;
-use use_cases::{change, delete, lookup};
-use wire::describe::{CreatedTuning, DecisionPage, TuningBase, TuningPage};
+use use_cases::submit::SubmitError;
+use use_cases::tags::TagError;
+use use_cases::{change, delete, lookup, rows, tags};
+use wire::describe::{CreatedTuning, DecisionPage, RowPage, TuningBase, TuningPage};
+use wire::row_json;
 use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
 use crate::access::{Caller, Right};
+use crate::amz::unknown_job;
 use crate::error::ApiError;
 use crate::jobs;
 use crate::list::{TuningsQuery, token, unknown, within};
 use crate::names::Names;
-use crate::operation::Operation;
+use crate::openapi;
+use crate::operation::{JobName, Operation, Resource};
+use crate::rest::ROWS;
 
 /// Maximum number of table requests for a page of a list.
 const EFFORT_PER_LIST: usize = 1_000;
@@ -39,24 +47,30 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     ) -> Result<Value, ApiError> {
         let store = &*self.submit.store;
         let now = self.submit.clock.now();
-        let found = match operation.tuning() {
-            None => String::new(),
+        let row = match operation.tuning() {
+            None => None,
             Some(name) => {
                 let row = lookup::find(store, name).await?;
                 // The same error as for a missing tuning: whether it exists is the secret.
                 if !caller.sees(row.submitter.as_deref()) {
                     return Err(unknown(name));
                 }
-                row.id
+                Some(row)
             }
         };
+        let found = row.as_ref().map(|row| row.id.clone()).unwrap_or_default();
         *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
-            Operation::Create(body) => {
-                let definition = self.submit.submit_as(body, caller.principal.as_deref()).await?;
-                *id = Some(definition.id());
-                Ok(json!(CreatedTuning { arn: place.tuning_arn(&definition.name) }))
+            Operation::Create { body, is_idempotent } => {
+                let submitted = self.submit.submit_as(body, caller.principal.as_deref()).await;
+                let (name, created) = match submitted {
+                    Ok(definition) => (definition.name.clone(), definition.id()),
+                    Err(error) => self.submitted_before(error, body, *is_idempotent, caller).await?,
+                };
+                *id = Some(created);
+                Ok(json!(CreatedTuning { arn: place.tuning_arn(&name) }))
             }
+            Operation::Document => Ok(openapi::document()),
             Operation::Describe(name) => {
                 let job = describe::describe(store, place, &found).await?.ok_or_else(|| unknown(name))?;
                 Ok(json!(job))
@@ -83,10 +97,72 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 let page = jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))?;
                 Ok(json!(page))
             }
+            Operation::Job(job) => Ok(json!(self.job(&found, job).await?.detail(place))),
+            Operation::DescribeJob(job) => Ok(self.job(&found, job).await?.described(place, &self.stack)),
+            Operation::StopJob(job) => {
+                let status = self.job(&found, job).await?.detail(place).job.status;
+                if !["InProgress", "Stopping"].contains(&status.as_str()) {
+                    return Err(ApiError::validation(format!(
+                        "The request was rejected because the training job is in status {status}."
+                    )));
+                }
+                lookup::stop_job_found(store, &found, job.key, now).await?;
+                Ok(json!({}))
+            }
+            Operation::ListTags(Resource::Job(job)) => {
+                Ok(tag_list(&self.job(&found, job).await?.tags(&self.stack)))
+            }
+            Operation::ListTags(Resource::Tuning(name)) => {
+                Ok(tag_list(&tags::tags(store, &found).await?.ok_or_else(|| unknown(name))?))
+            }
+            Operation::AddTags(Resource::Tuning(name), new) => match tags::add(store, &found, new).await {
+                Ok(all) => Ok(tag_list(&all)),
+                Err(TagError::NotFound) => Err(unknown(name)),
+                Err(TagError::Refused(message)) => Err(ApiError::validation(message)),
+                Err(TagError::Store(error)) => Err(error.into()),
+            },
+            Operation::AddTags(Resource::Job(_), _) => Err(ApiError::validation(
+                "the tags of a training job are set when it is created: put them into Tags of the request of its \
+                 tuning job (at 'ResourceArn')",
+            )),
+            Operation::Rows { tuning, position, limit } => {
+                let row = row.ok_or_else(|| unknown(tuning))?;
+                let page = rows::page(&*store.table, &row, position.clone(), *limit).await?;
+                let next_token = page.next.map(|next| token(ROWS, &next.text()));
+                Ok(json!(RowPage { rows: page.rows.iter().map(row_json::encode).collect(), next_token }))
+            }
             Operation::Decisions { after, limit, .. } => {
                 Ok(json!(self.decisions(&found, *after, *limit).await?))
             }
         }
+    }
+
+    /// Returns the training job `name` of the tuning `found`, which may be another one of this name.
+    async fn job(&self, found: &str, name: &JobName) -> Result<describe::Found, ApiError> {
+        let unknown = || unknown_job(&name.name());
+        if found != name.id {
+            return Err(unknown());
+        }
+        describe::training_job(&self.submit.store, found, name.key).await?.ok_or_else(unknown)
+    }
+
+    /// Returns the name and the ID of the tuning that an earlier, equal request has created. Otherwise returns `error`.
+    async fn submitted_before(
+        &self,
+        error: SubmitError,
+        body: &[u8],
+        is_idempotent: bool,
+        caller: &Caller,
+    ) -> Result<(String, String), ApiError> {
+        let SubmitError::NameTaken(name) = &error else { return Err(error.into()) };
+        if !is_idempotent {
+            return Err(error.into());
+        }
+        let row = lookup::find(&self.submit.store, name).await?;
+        if caller.sees(row.submitter.as_deref()) && self.submit.is_same(&row.id, body).await? {
+            return Ok((row.name, row.id));
+        }
+        Err(error.into())
     }
 
     /// Returns one page of the tuning jobs.
@@ -141,6 +217,11 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         let next_token = steps.last().filter(|_| more).map(|step: &Step| step.n.to_string());
         Ok(DecisionPage { steps, next_token })
     }
+}
+
+fn tag_list(tags: &BTreeMap<String, String>) -> Value {
+    let tags: Vec<Value> = tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect();
+    json!({"Tags": tags})
 }
 
 fn summary_fits(shown: &TuningBase, asked: &TuningsQuery) -> bool {

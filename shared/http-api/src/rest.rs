@@ -1,24 +1,30 @@
 //! Reads operations in JSON over HTTP, from the method and the path.
 
+use use_cases::rows::Position;
 use wire::events::http::HttpRequest;
 
 use crate::error::ApiError;
-use crate::list::{JobsQuery, Members, TuningsQuery};
-use crate::operation::Operation;
+use crate::list::{JobsQuery, Members, TuningsQuery, place_in, wrong_token};
+use crate::operation::{JobName, Operation};
 
 /// The routes in API Gateway's format, as in the stack's template. The last is for AWS JSON.
-pub const ROUTES: [&str; 9] = [
+pub const ROUTES: [&str; 10] = [
     "POST /tuning-jobs",
     "GET /tuning-jobs",
     "GET /tuning-jobs/{name}",
     "PATCH /tuning-jobs/{name}",
     "DELETE /tuning-jobs/{name}",
     "POST /tuning-jobs/{name}/stop",
-    "GET /tuning-jobs/{name}/training-jobs",
-    "GET /tuning-jobs/{name}/decisions",
+    "POST /tuning-jobs/{name}/training-jobs/{job}/stop",
+    "GET /tuning-jobs/{name}/{proxy+}",
+    "GET /openapi.json",
     "POST /",
 ];
 
+/// The list of rows, in its tokens.
+pub(crate) const ROWS: &str = "rows";
+/// Maximum number of rows in a page. Most have less than a kilobyte.
+const ROWS_MAX: u64 = 200;
 /// Maximum number of steps in a page of decisions. A step can have tens of kilobytes.
 const STEPS_MAX: u64 = 50;
 
@@ -29,14 +35,19 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     let body = || request.body.clone();
     let query = Members::Texts(&request.query);
     match (method, segments.as_slice()) {
-        ("POST", ["tuning-jobs"]) => Ok(Operation::Create(body())),
+        ("POST", ["tuning-jobs"]) => Ok(Operation::Create { body: body(), is_idempotent: true }),
         ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::read(&query)?)),
+        ("GET", ["openapi.json"]) => Ok(Operation::Document),
         ("GET", ["tuning-jobs", name]) => Ok(Operation::Describe(named(name)?)),
         ("PATCH", ["tuning-jobs", name]) => Ok(Operation::Change(named(name)?, body())),
         ("DELETE", ["tuning-jobs", name]) => Ok(Operation::Delete(named(name)?)),
         ("POST", ["tuning-jobs", name, "stop"]) => Ok(Operation::Stop(named(name)?)),
         ("GET", ["tuning-jobs", name, "training-jobs"]) => {
             Ok(Operation::ListJobs(named(name)?, JobsQuery::read(&query)?))
+        }
+        ("GET", ["tuning-jobs", name, "training-jobs", job]) => Ok(Operation::Job(job_of(name, job)?)),
+        ("POST", ["tuning-jobs", name, "training-jobs", job, "stop"]) => {
+            Ok(Operation::StopJob(job_of(name, job)?))
         }
         ("GET", ["tuning-jobs", name, "decisions"]) => {
             query.only(&["NextToken", "MaxResults"])?;
@@ -49,9 +60,23 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             let limit = usize::try_from(limit).unwrap_or(1);
             Ok(Operation::Decisions { tuning: named(name)?, after, limit })
         }
+        ("GET", ["tuning-jobs", name, "rows"]) => {
+            query.only(&["NextToken", "MaxResults"])?;
+            let limit = query.number("MaxResults", ROWS_MAX)?.unwrap_or(ROWS_MAX);
+            let limit = usize::try_from(limit).unwrap_or(1);
+            let token = query.next_token()?.map(|token| {
+                place_in(token, ROWS).and_then(|place| Position::read(&place)).ok_or_else(wrong_token)
+            });
+            Ok(Operation::Rows { tuning: named(name)?, position: token.transpose()?, limit })
+        }
         (
             _,
-            ["tuning-jobs"] | ["tuning-jobs", _] | ["tuning-jobs", _, "stop" | "training-jobs" | "decisions"],
+            ["openapi.json"]
+            | ["tuning-jobs"]
+            | ["tuning-jobs", _]
+            | ["tuning-jobs", _, "stop" | "training-jobs" | "decisions" | "rows"]
+            | ["tuning-jobs", _, "training-jobs", _]
+            | ["tuning-jobs", _, "training-jobs", _, "stop"],
         ) => Err(ApiError::method(format!("unsupported method {} for this path", shown(method)))),
         _ => Err(ApiError::unknown_operation(format!(
             "unknown path {}: tuning jobs are at /tuning-jobs",
@@ -67,6 +92,14 @@ pub(crate) fn named(name: &str) -> Result<String, ApiError> {
         return Ok(name.to_owned());
     }
     Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shown(name))))
+}
+
+/// Reads the name of a training job in the path of its tuning job.
+fn job_of(tuning: &str, job: &str) -> Result<JobName, ApiError> {
+    let tuning = named(tuning)?;
+    let found = JobName::read(job).filter(|job| job.tuning.eq_ignore_ascii_case(&tuning));
+    let unknown = || ApiError::not_found(format!("tuning job {tuning} has no training job {}", shown(job)));
+    found.ok_or_else(unknown)
 }
 
 /// Shortens a text of the caller for a message.

@@ -43,10 +43,21 @@ pub enum CostError {
     Store(#[from] StoreError),
 }
 
+/// What the training service knows of a job.
+enum Bill {
+    /// It was not asked.
+    NotRead,
+    /// Nothing.
+    Unknown,
+    /// Its description.
+    Of(Description),
+}
+
 /// Returns about `limit` training jobs of tuning `id` after page token `after`, or `None` if the tuning does not exist.
+/// Without `jobs`, the page has the booked costs alone.
 pub async fn page<T: Table, J: TrainingJobs>(
     store: &Store<T>,
-    jobs: &J,
+    jobs: Option<&J>,
     id: &str,
     after: Option<String>,
     limit: usize,
@@ -74,13 +85,16 @@ pub async fn page<T: Table, J: TrainingJobs>(
     let mut training_jobs = Vec::with_capacity(summaries.len());
     for summary in &summaries {
         let name = training_job_name(id, summary.job);
-        let described = match jobs.describe(&name).await {
-            Ok(description) => Some(description),
-            Err(TrainingJobsError::NotFound(_)) => None,
-            Err(source) => return Err(CostError::Training { job: name, source }),
+        let bill = match jobs {
+            None => Bill::NotRead,
+            Some(jobs) => match jobs.describe(&name).await {
+                Ok(description) => Bill::Of(description),
+                Err(TrainingJobsError::NotFound(_)) => Bill::Unknown,
+                Err(source) => return Err(CostError::Training { job: name, source }),
+            },
         };
         let pool = pools.get(&summary.job).copied();
-        training_jobs.push(job_cost(tuning, name, summary, pool, described.as_ref()));
+        training_jobs.push(job_cost(tuning, name, summary, pool, &bill));
     }
     let ledger = ledger(tuning, state);
     let name = tuning.definition.name.clone();
@@ -111,14 +125,12 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
 }
 
 /// Returns a job with its booked and its billed cost. `pool` is the reservation for its kept instances.
-fn job_cost(
-    tuning: &Tuning,
-    name: String,
-    job: &JobSummary,
-    pool: Option<MicroUsd>,
-    described: Option<&Description>,
-) -> JobCost {
+fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, pool: Option<MicroUsd>, bill: &Bill) -> JobCost {
     let shape = &tuning.definition.job;
+    let described = match bill {
+        Bill::Of(description) => Some(description),
+        Bill::NotRead | Bill::Unknown => None,
+    };
     let billable = described.and_then(billed);
     let instances = shape.instances(job.instances);
     let choices = tuning.request.instance_choices();
@@ -131,7 +143,12 @@ fn job_cost(
     });
     let booked = job.cost.filter(|_| instances.rate.is_some());
     let booked = booked.map(|running| running.plus(job.retained_cost.unwrap_or_default()));
-    let note = note(job, described, billable).or_else(|| kept_instances_note(job, pool, retained));
+    let note = match bill {
+        Bill::NotRead => note_without_bill(job, pool),
+        Bill::Of(_) | Bill::Unknown => {
+            note(job, described, billable).or_else(|| kept_instances_note(job, pool, retained))
+        }
+    };
     let difference = match note {
         Some(Note::BilledThoughNeverStarted) => {
             computed.map(|computed| (booked.unwrap_or_default(), computed))
@@ -171,8 +188,29 @@ fn job_cost(
         difference_usd: difference,
         note,
         says: note.map(|note| note_text(note).to_owned()),
-        differs: note.is_some_and(|note| differs(note, job, computed)),
+        differs: !matches!(bill, Bill::NotRead) && note.is_some_and(|note| differs(note, job, computed)),
     }
+}
+
+/// Returns the note about a job whose bill was not read.
+fn note_without_bill(job: &JobSummary, pool: Option<MicroUsd>) -> Option<Note> {
+    if job.never_started {
+        return Some(Note::NeverStarted);
+    }
+    if job.cost.is_none() {
+        return Some(match (job.end, job.phase) {
+            (Some(_), _) => Note::BillAwaited,
+            (None, JobPhase::Starting) => Note::Ordered,
+            (None, _) => Note::Running,
+        });
+    }
+    if job.settled_in_full {
+        return Some(Note::SettledInFull);
+    }
+    if pool.is_some() {
+        return Some(Note::InstancesKept);
+    }
+    (job.retained_cost.is_some() && job.retained_seconds.is_none()).then_some(Note::KeptSettledInFull)
 }
 
 /// Returns the seconds that the service bills now. An ended job that never had an instance has no bill and costs

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod listed;
+mod training;
 
 use serde_json::Value;
 use tuning::fact::JobEnd;
@@ -25,6 +26,7 @@ use crate::store::{Loaded, Store, StoreError, Tuning};
 
 pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
 pub use listed::listed;
+pub use training::{Found, training_job};
 
 /// Account and region, for ARNs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -112,6 +112,13 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         Ok(definition)
     }
 
+    /// Returns whether `body` is the request of tuning `id`. The order and the format of its JSON do not count.
+    pub async fn is_same(&self, id: &str, body: &[u8]) -> Result<bool, SubmitError> {
+        let request = Request::parse_with(body, &self.guardrails.job_tags)?;
+        let stored = self.store.tuning(id).await?;
+        Ok(stored.is_some_and(|tuning| tuning.request.body() == request.body()))
+    }
+
     /// Rejects a tuning that a monthly cap cannot admit: one without a price, or one whose cheapest training job
     /// exceeds the rest of the month's cap and which would therefore end at once.
     async fn check_monthly_cap(

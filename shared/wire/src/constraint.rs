@@ -12,10 +12,12 @@ use serde_json::Value;
 use crate::request::{ErrorCode, Request, RequestError, Violation, append_sources};
 
 mod rules;
+mod schema;
 mod table;
 mod walk;
 
 pub use rules::{RULES, Rule};
+pub use schema::schema;
 
 /// Maximum number of violations listed in one response.
 pub const MAX_VIOLATIONS: usize = 20;

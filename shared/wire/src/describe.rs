@@ -5,6 +5,7 @@
 //! reader ignores unknown members, which a newer server may send. Times are epoch seconds, and dollars have at most six
 //! decimals. Absent members are omitted, and so are values that JSON lacks (NaN and infinities).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tuning::money::MicroUsd;
@@ -16,17 +17,20 @@ mod echo;
 mod failures;
 mod job;
 
+pub use crate::shape::seconds_of;
 pub use echo::{
     RequestEcho, difference, first_difference, request_from_description, resource_limits, settings,
 };
 pub use failures::FailureCause;
-pub use job::{FinalObjective, JobController, Model, TrainingJobPage, TrainingJobSummary};
+pub use job::{
+    CurvePoint, FinalObjective, JobController, Model, TrainingJobDetail, TrainingJobPage, TrainingJobSummary,
+};
 
 /// Maximum size of the detail of a published event, in bytes. EventBridge accepts 256 KB including the envelope.
 const EVENT_BYTES_MAX: usize = 200_000;
 
 /// A created tuning job: the response of `CreateHyperParameterTuningJob`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CreatedTuning {
     /// ARN of the tuning job.
     #[serde(rename = "HyperParameterTuningJobArn")]
@@ -34,7 +38,7 @@ pub struct CreatedTuning {
 }
 
 /// A tuning job: the response of `DescribeHyperParameterTuningJob`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TuningJob {
     /// The members that List shows too.
@@ -59,7 +63,7 @@ pub struct TuningJob {
 }
 
 /// The members of a tuning job that Describe and List share.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuningBase {
     /// Name of the tuning job.
     #[serde(rename = "HyperParameterTuningJobName")]
@@ -72,9 +76,11 @@ pub struct TuningBase {
     pub status: String,
     /// Time of submission, in ms since the epoch.
     #[serde(rename = "CreationTime", with = "seconds")]
+    #[schemars(with = "f64")]
     pub created_ms: i64,
     /// Time of its last change, in ms since the epoch.
     #[serde(rename = "LastModifiedTime", with = "seconds")]
+    #[schemars(with = "f64")]
     pub modified_ms: i64,
     /// Time of its end, in ms since the epoch; `None` while it runs.
     #[serde(
@@ -83,6 +89,7 @@ pub struct TuningBase {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub ended_ms: Option<i64>,
     /// Training jobs by status; `None` if the tuning job is unreadable.
     #[serde(rename = "TrainingJobStatusCounters", skip_serializing_if = "Option::is_none")]
@@ -105,7 +112,7 @@ impl TuningBase {
 }
 
 /// `TrainingJobStatusCounters`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct JobCounters {
     /// Completed.
@@ -121,7 +128,7 @@ pub struct JobCounters {
 }
 
 /// `ObjectiveStatusCounters`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ObjectiveCounters {
     /// Ended with a final objective value.
@@ -133,7 +140,7 @@ pub struct ObjectiveCounters {
 }
 
 /// `ConsumedResources`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ConsumedResources {
     /// Seconds from the submission to the end, or to the last change.
@@ -149,7 +156,7 @@ impl ConsumedResources {
 }
 
 /// `TuningJobCompletionDetails`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompletionDetails {
     /// Number of training jobs since the last that improved the objective.
     #[serde(rename = "NumberOfTrainingJobsObjectiveNotImproving")]
@@ -161,11 +168,12 @@ pub struct CompletionDetails {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub converged_ms: Option<i64>,
 }
 
 /// `Controller` of the request with the state of the tuning job.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TuningController {
     /// The members that List shows too.
@@ -199,7 +207,7 @@ pub struct TuningController {
 }
 
 /// What the next training job or the end of the tuning job waits for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingFor {
     /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack) or `Bills` (the
@@ -207,6 +215,7 @@ pub struct WaitingFor {
     pub reason: String,
     /// Since when, in ms since the epoch.
     #[serde(rename = "Since", with = "seconds")]
+    #[schemars(with = "f64")]
     pub since_ms: i64,
     /// Earliest time of the next attempt, in ms since the epoch, if it is known.
     #[serde(
@@ -215,6 +224,7 @@ pub struct WaitingFor {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub next_attempt_ms: Option<i64>,
     /// The latest answer of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +232,7 @@ pub struct WaitingFor {
 }
 
 /// The members of a tuning job's `Controller` that Describe and List share.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Totals {
     /// ARN of the principal that submitted the tuning job; `None` = unknown.
@@ -230,15 +240,19 @@ pub struct Totals {
     pub submitter: Option<String>,
     /// Sum of the booked bills.
     #[serde(with = "dollars")]
+    #[schemars(with = "f64")]
     pub spent_usd: MicroUsd,
     /// Sum of the reservations.
     #[serde(with = "dollars")]
+    #[schemars(with = "f64")]
     pub reserved_usd: MicroUsd,
     /// Amount granted from the monthly cap of the stack; `None` = no monthly cap.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub granted_usd: Option<MicroUsd>,
     /// The hard cap; `None` = no cap.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub cap_usd: Option<MicroUsd>,
     /// Whether the price of the instances is unknown, so that every bill is booked as 0.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -258,6 +272,7 @@ pub struct Totals {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub paused_since_ms: Option<i64>,
     /// Reason of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -265,7 +280,7 @@ pub struct Totals {
 }
 
 /// The best value of the objective at any epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct BestSeen {
     /// The value.
@@ -277,7 +292,7 @@ pub struct BestSeen {
 }
 
 /// A bracket.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Bracket {
     /// Number of trials that joined the bracket.
@@ -287,7 +302,7 @@ pub struct Bracket {
 }
 
 /// A rung.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Rung {
     /// The level of the rung, in epochs.
@@ -298,7 +313,7 @@ pub struct Rung {
 }
 
 /// Numbers of trials that a rung compares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Compared {
     /// Number of trials that arrived.
@@ -311,7 +326,7 @@ pub struct Compared {
 }
 
 /// A page of `ListHyperParameterTuningJobs`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TuningPage {
     /// The tuning jobs.
@@ -323,7 +338,7 @@ pub struct TuningPage {
 }
 
 /// A page of the decisions of a tuning job.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct DecisionPage<S> {
     /// The steps, as they are stored. The API writes `Step`; a reader may keep the JSON of steps of a newer server.
@@ -334,8 +349,19 @@ pub struct DecisionPage<S> {
     pub next_token: Option<String>,
 }
 
+/// A page of the stored rows of a tuning job, for a copy of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct RowPage {
+    /// The rows, see [`row_json`](crate::row_json).
+    pub rows: Vec<Value>,
+    /// Token of the next page; `None` on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_token: Option<String>,
+}
+
 /// An entry of `HyperParameterTuningJobSummaries`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TuningSummary {
     /// The members that Describe shows too.
@@ -362,7 +388,7 @@ impl TuningSummary {
 }
 
 /// `Controller` of an entry of `HyperParameterTuningJobSummaries`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SummaryController {
     /// The totals of the tuning job.

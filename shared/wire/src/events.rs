@@ -86,7 +86,7 @@ fn not_json(error: &serde_json::Error) -> Unreadable {
 }
 
 /// Decodes the base64 text of the field at `path`.
-fn decode_base64(text: &str, path: &'static str) -> Result<Vec<u8>, Unreadable> {
+pub(crate) fn decode_base64(text: &str, path: &'static str) -> Result<Vec<u8>, Unreadable> {
     STANDARD.decode(text).map_err(|error| Unreadable::Encoding { path, reason: error.to_string() })
 }
 

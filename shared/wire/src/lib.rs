@@ -12,6 +12,7 @@ pub mod item;
 pub mod names;
 pub mod price_list;
 pub mod request;
+pub mod row_json;
 pub mod sample;
 mod shape;
 pub mod stored;

@@ -7,6 +7,10 @@
 use sha2::{Digest, Sha256};
 use tuning::fact::JobKey;
 
+/// Prefix of the keys of the controller's tags.
+pub const TAG_PREFIX: &str = "hyperband:";
+/// Maximum number of tags of a resource in AWS.
+pub const TAGS_MAX: usize = 50;
 /// Tag with the stack ID.
 pub const TAG_STACK: &str = "hyperband:stack";
 /// Tag with the tuning ID, `<tuning>-<inc6>`.

@@ -12,6 +12,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 
 use crate::request::{decimal, micro_usd_down, usd};
 
@@ -19,6 +20,11 @@ use crate::request::{decimal, micro_usd_down, usd};
 fn epoch_seconds(ms: i64) -> f64 {
     let magnitude = decimal(ms.unsigned_abs(), 1_000, 3).as_f64().unwrap_or(0.0);
     if ms < 0 { -magnitude } else { magnitude }
+}
+
+/// Converts a time to seconds since the epoch, as `SageMaker` writes times.
+pub fn seconds_of(time: Time) -> f64 {
+    epoch_seconds(time.0)
 }
 
 fn ms_of<E: Error>(seconds: f64) -> Result<i64, E> {

@@ -24,6 +24,8 @@ mod price;
 mod snapshot;
 mod sweep;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -256,6 +258,23 @@ pub fn meta(item: &Item) -> Result<(Definition, String), StoredError> {
     let item = checked(item, "tuning")?;
     let request = item.text("request").ok_or_else(|| StoredError::missing(&item.key, "request"))?;
     Ok((data(item, "definition")?, request.to_owned()))
+}
+
+/// Returns the key of the tags that were added to tuning `id` after its submission.
+pub fn tags_key(id: &str) -> Key {
+    Key::new(tuning_partition(id), "TAGS")
+}
+
+/// Returns the row with the tags that were added to tuning `id`.
+pub fn tags_row(id: &str, tags: &BTreeMap<String, String>, revision: i64) -> Item {
+    row(tags_key(id), "tags").with(DATA, json(tags)).with(REVISION, revision)
+}
+
+/// Reads the tags in a row, and its revision.
+pub fn tags(item: &Item) -> Result<(BTreeMap<String, String>, i64), StoredError> {
+    let item = checked(item, "tags")?;
+    let revision = item.number(REVISION).ok_or_else(|| StoredError::missing(&item.key, REVISION))?;
+    Ok((data(item, DATA)?, revision))
 }
 
 /// Returns the row of a ring. A new time makes each ring a change of the row, and so a stream record. It expires, since a

@@ -55,8 +55,11 @@ impl Stack {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        let (api, runtime, kept) =
-            (Api { submit, access: Access::default() }, Runtime::new().unwrap(), Arc::clone(&requests));
+        let (api, runtime, kept) = (
+            Api { submit, access: Access::default(), stack: "prod".to_owned() },
+            Runtime::new().unwrap(),
+            Arc::clone(&requests),
+        );
         serve(listener, move |request| {
             kept.lock().unwrap().push(request.clone());
             rule(request, &|| answer(&api, &runtime, request))

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod access;
+mod jobs;
 mod lists;
+mod openapi;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -51,7 +53,7 @@ type TestApi = Api<MemoryTable, Listed, Ticking>;
 fn api(prices: Listed, guardrails: Guardrails) -> TestApi {
     let store = Arc::new(Store::new(Arc::new(MemoryTable::default())));
     let submit = Submit { store, prices, clock: Ticking::default(), monthly_cap: None, guardrails };
-    Api { submit, access: Access::default() }
+    Api { submit, access: Access::default(), stack: "prod".to_owned() }
 }
 
 fn open() -> TestApi {
@@ -149,7 +151,10 @@ async fn every_route_is_supported_and_no_other_method_of_its_path() {
     let api = open();
     for route in ROUTES {
         let (method, path) = route.split_once(' ').unwrap();
-        let path = path.replace("{name}", "missing");
+        let path = path
+            .replace("{name}", "missing")
+            .replace("{job}", "missing-abc123-0-0-1")
+            .replace("{proxy+}", "training-jobs");
         let unknown = |body: &Value| body["__type"] == "UnknownOperationException";
         if path == "/" {
             let (_, body) = amz(&api, "ListHyperParameterTuningJobs", "{}").await;
@@ -158,8 +163,7 @@ async fn every_route_is_supported_and_no_other_method_of_its_path() {
         }
         assert!(!unknown(&rest(&api, method, &path, &Value::Null).await.1), "{route}");
         for other in ["GET", "POST", "PATCH", "PUT", "DELETE"] {
-            let is_route =
-                ROUTES.contains(&format!("{other} {}", path.replace("missing", "{name}")).as_str());
+            let is_route = ROUTES.contains(&route.replace(method, other).as_str());
             let (status, body) = rest(&api, other, &path, &Value::Null).await;
             assert_eq!(unknown(&body), !is_route, "{other} {path}: {status}");
         }

@@ -4,6 +4,7 @@
 //! The request must be validated. Like AMT, this module omits `OutputDataConfig.CompressionType`,
 //! `MaxPendingTimeInSeconds` and `InstanceGroupNames`. It never changes the stored request.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tuning::ids::ChoiceId;
@@ -13,7 +14,7 @@ use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 
 /// The members of a request that Describe shows. They stay JSON, because Describe also shows members that the
 /// controller does not know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestEcho {
     /// `HyperParameterTuningJobConfig`.
     #[serde(rename = "HyperParameterTuningJobConfig")]

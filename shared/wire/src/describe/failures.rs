@@ -1,9 +1,10 @@
 //! The failed training jobs of a tuning job, by cause.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An entry of `Controller.Failures`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct FailureCause {
     /// Number of training jobs that failed for it.

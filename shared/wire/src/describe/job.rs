@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tuning::definition::Objective;
 use tuning::money::MicroUsd;
@@ -10,7 +11,7 @@ use super::finite;
 use crate::shape::{optional_dollars, optional_seconds, seconds};
 
 /// A training job: an entry of `TrainingJobSummaries`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TrainingJobSummary {
     /// `TrainingJobName`.
@@ -21,6 +22,7 @@ pub struct TrainingJobSummary {
     pub arn: String,
     /// Time of creation, in ms since the epoch.
     #[serde(rename = "CreationTime", with = "seconds")]
+    #[schemars(with = "f64")]
     pub created_ms: i64,
     /// Time when training and billing began, in ms since the epoch.
     #[serde(
@@ -29,6 +31,7 @@ pub struct TrainingJobSummary {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub started_ms: Option<i64>,
     /// Time when training and billing ended, in ms since the epoch.
     #[serde(
@@ -37,6 +40,7 @@ pub struct TrainingJobSummary {
         default,
         skip_serializing_if = "Option::is_none"
     )]
+    #[schemars(with = "Option<f64>")]
     pub ended_ms: Option<i64>,
     /// `TrainingJobStatus`.
     #[serde(rename = "TrainingJobStatus")]
@@ -57,11 +61,12 @@ pub struct TrainingJobSummary {
 }
 
 /// `FinalHyperParameterTuningJobObjectiveMetric`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct FinalObjective {
     /// Direction of the objective. AMT shows it only for the best job.
     #[serde(rename = "Type", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub direction: Option<Objective>,
     /// Name of the metric.
     pub metric_name: String,
@@ -78,7 +83,7 @@ impl FinalObjective {
 }
 
 /// `Controller` of a training job.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct JobController {
     /// The trial.
@@ -114,17 +119,40 @@ pub struct JobController {
     pub stop_reason: Option<String>,
     /// The reservation for its bill.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub reserved_usd: Option<MicroUsd>,
     /// The booked cost; `None` until the bill is booked.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub cost_usd: Option<MicroUsd>,
     /// Whether the best training job left a model: a word of [`Model`]; `None` for other jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
+/// A training job with its curve.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct TrainingJobDetail {
+    /// The members that a list shows too.
+    #[serde(flatten)]
+    pub job: TrainingJobSummary,
+    /// The curve of its trial, at most 201 points.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// A point of a learning curve.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct CurvePoint {
+    /// The epoch.
+    pub resource: u32,
+    /// The value of the objective; `None` if it was no finite number.
+    pub value: Option<f64>,
+}
+
 /// A page of `ListTrainingJobsForHyperParameterTuningJob`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct TrainingJobPage {
     /// The training jobs.

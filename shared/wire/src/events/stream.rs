@@ -4,13 +4,12 @@
 //! of types that an [`Item`] lacks (lists, maps, sets, null, fractions) are ignored, because a later version may write
 //! them. A record without its key is unreadable.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{Unreadable, decode_base64, field};
-use crate::item::{Attr, Item, Key, PK, SK};
+use super::{Unreadable, field};
+use crate::item::{Item, Key, PK, SK};
+use crate::row_json;
 
 const SOURCE: &str = "aws:dynamodb";
 /// Principal that removes rows whose time to live has expired.
@@ -96,7 +95,7 @@ pub fn encode_record(sequence: u64, kind: RecordKind, key: &Key, new: Option<&It
         "StreamViewType": "NEW_IMAGE",
     });
     if let (Some(item), RecordKind::Insert | RecordKind::Modify) = (new, kind) {
-        change["NewImage"] = image(item);
+        change["NewImage"] = row_json::encode(item);
     }
     json!({
         "eventID": format!("{sequence:032}"),
@@ -130,7 +129,7 @@ fn read(value: &Value, sequence_number: Option<&str>) -> Result<StreamRecord, Un
     let keys = field::present(change, "Keys").ok_or(wrong("dynamodb.Keys", "an object"))?;
     let key = Key::new(key_part(keys, PK)?, key_part(keys, SK)?);
     let image = field::present(change, "NewImage").filter(|_| kind != RecordKind::Remove);
-    let new = image.map(|image| item(&key, image)).transpose()?;
+    let new = image.map(|image| row_json::attributes(key.clone(), image)).transpose()?;
     let principal = value.pointer("/userIdentity/principalId").and_then(Value::as_str);
     let expired_by_ttl = kind == RecordKind::Remove && principal == Some(TTL_PRINCIPAL);
     Ok(StreamRecord { sequence_number, kind, key, new, expired_by_ttl })
@@ -143,49 +142,6 @@ fn key_part<'a>(keys: &'a Value, name: &str) -> Result<&'a str, Unreadable> {
         .ok_or(Unreadable::Field { path: "dynamodb.Keys", expected: "strings pk and sk" })
 }
 
-fn item(key: &Key, image: &Value) -> Result<Item, Unreadable> {
-    let image =
-        image.as_object().ok_or(Unreadable::Field { path: "dynamodb.NewImage", expected: "an object" })?;
-    let mut item = Item::new(key.clone());
-    for (name, value) in image.iter().filter(|(name, _)| *name != PK && *name != SK) {
-        if let Some(value) = attribute(value)? {
-            item.attributes.insert(name.clone(), value);
-        }
-    }
-    Ok(item)
-}
-
-/// Returns an attribute, or `None` for a type that an [`Item`] lacks.
-fn attribute(value: &Value) -> Result<Option<Attr>, Unreadable> {
-    let wrong = |expected| Unreadable::Field { path: "dynamodb.NewImage", expected };
-    let object = value.as_object().filter(|object| object.len() == 1);
-    let (kind, value) = object.and_then(|object| object.iter().next()).ok_or(wrong("one type per value"))?;
-    let text = || value.as_str().ok_or(wrong("S, N and B as strings"));
-    Ok(match kind.as_str() {
-        "S" => Some(Attr::S(text()?.to_owned())),
-        "N" => text()?.parse().ok().map(Attr::N),
-        "B" => Some(Attr::B(decode_base64(text()?, "dynamodb.NewImage")?)),
-        "BOOL" => Some(Attr::Bool(value.as_bool().ok_or(wrong("BOOL as true or false"))?)),
-        _ => None,
-    })
-}
-
 fn key_attributes(key: &Key) -> Value {
     json!({PK: {"S": key.pk}, SK: {"S": key.sk}})
-}
-
-fn image(item: &Item) -> Value {
-    let attributes = item.attributes.iter().map(|(name, value)| {
-        let value = match value {
-            Attr::S(text) => json!({"S": text}),
-            Attr::N(number) => json!({"N": number.to_string()}),
-            Attr::B(bytes) => json!({"B": STANDARD.encode(bytes)}),
-            Attr::Bool(truth) => json!({"BOOL": truth}),
-        };
-        (name.clone(), value)
-    });
-    let mut image: Map<String, Value> = attributes.collect();
-    image.insert(PK.to_owned(), json!({"S": item.key.pk}));
-    image.insert(SK.to_owned(), json!({"S": item.key.sk}));
-    Value::Object(image)
 }

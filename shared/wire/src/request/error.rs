@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::constraint;
 
 /// One violation in a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct Violation {
     /// Path of the field, as in the request; empty for the request as a whole.
@@ -74,7 +75,7 @@ impl RequestError {
 
 /// The body of an error response. SageMaker's clients read `__type` and one of the two messages. All members are
 /// optional for a reader, because API Gateway has errors of its own.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// Error code of AWS.
     #[serde(rename = "__type", skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ const INBOUND: [(&str, Reader); 24] = [
 ];
 
 /// Published events, parts, responses and patterns, which are not the payload of any function.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 25] = [
     // The sweeper takes any event as its tick.
     "aws.events/scheduled-event.minute.json",
     "custom.hyperband/cost-alarm.cap-reached.json",
@@ -74,6 +74,7 @@ const OTHERS: [&str; 24] = [
     "aws.sagemaker.api/describe-training-job.completed-spot.json",
     "aws.events/rule-pattern.training-jobs.json",
     "aws.lambda/batch-response.partial.json",
+    "aws.lambda/hand-over.starts.json",
     "aws.sagemaker/hyperparameter-tuning-job-state-change.in-progress.json",
 ];
 

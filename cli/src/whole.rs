@@ -1,0 +1,75 @@
+//! One tuning to read as a whole: in its data directory, or as a copy of all its rows on a stack.
+//!
+//! So commands that need the recorded facts and decisions have one implementation.
+
+use api_client::Address;
+use dynamodb::{DynamoTable, Embedded};
+use local::training::JobRecords;
+use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::store::{Store, StoreError};
+use wire::row_json;
+use wire::stored::IndexRow;
+
+use crate::arguments::{Source, Where};
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::remote::Remote;
+
+/// Rows per transaction.
+const ROWS_AT_ONCE: usize = 50;
+
+/// A tuning and its table.
+#[derive(Debug)]
+pub(crate) struct Tuning {
+    pub(crate) store: Store<DynamoTable>,
+    pub(crate) row: IndexRow,
+    /// The records of its training jobs; `None` on a stack, whose training jobs are SageMaker's.
+    pub(crate) jobs: Option<JobRecords>,
+    /// The options that a suggested command needs to reach it.
+    pub(crate) location_options: String,
+}
+
+impl Tuning {
+    /// Opens the tuning `name`.
+    pub(crate) async fn open(source: &Source, name: &str) -> Result<Self, Failure> {
+        let location_options = source.location_options();
+        match source.place().map_err(Failure::usage)? {
+            Where::Folder(folder) => {
+                let data = Data::existing(&folder).await?;
+                let (row, jobs) = (data.find(name).await?, Some(data.training_jobs()));
+                Ok(Self { store: data.store, row, jobs, location_options })
+            }
+            Where::Endpoint(address) => {
+                let (store, row) = copy(address, name).await?;
+                Ok(Self { store, row, jobs: None, location_options })
+            }
+        }
+    }
+
+    /// Returns the error for a tuning that was deleted since it was opened.
+    pub(crate) fn deleted(&self) -> Failure {
+        Failure::usage(format!("the tuning {} was deleted", self.row.name))
+    }
+}
+
+/// Copies the rows of a tuning on a stack to memory.
+async fn copy(address: Address, name: &str) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
+    let remote = Remote::connect(address).await?;
+    let rows = match remote.client.rows(name).await {
+        Ok(rows) => rows,
+        Err(error) => return Err(remote.tuning_failure(error, name).await),
+    };
+    let unreadable =
+        || Failure::endpoint(anyhow::anyhow!("{} returned unreadable rows", remote.client.address()));
+    let items = rows.iter().map(row_json::decode).collect::<Result<Vec<_>, _>>().map_err(|_| unreadable())?;
+    let row = items
+        .first()
+        .ok_or_else(unreadable)
+        .and_then(|item| IndexRow::read(item).map_err(|_| unreadable()))?;
+    let table = Embedded::memory().await?.table();
+    for (n, items) in items.chunks(ROWS_AT_ONCE).enumerate() {
+        let writes = items.iter().map(|item| Write::Put(item.clone(), Condition::Always)).collect();
+        table.transact(writes, &format!("copy-{n}")).await.map_err(StoreError::from)?;
+    }
+    Ok((Store::new(table.into()), row))
+}

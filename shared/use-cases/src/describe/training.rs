@@ -1,0 +1,169 @@
+//! Describes one training job: as `SageMaker` does, from the request that created it and the recorded facts, and with its
+//! curve. Never asks the training service.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tuning::conclude::full_summary;
+use tuning::fact::{JobKey, JobPhase};
+use tuning::ruling::Launch;
+use tuning::summary::JobSummary;
+use tuning::time::Time;
+use wire::describe::{CurvePoint, TrainingJobDetail, failure_reason, finite, seconds_of};
+use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
+use wire::request::TrainingJob;
+use wire::stored;
+
+use super::Place;
+use super::jobs::{shown, state_of};
+use crate::ports::table::Table;
+use crate::store::{Loaded, Store, StoreError};
+
+/// A training job and its tuning.
+#[derive(Debug)]
+pub struct Found {
+    loaded: Loaded,
+    job: JobSummary,
+}
+
+/// Returns training job `key` of tuning `id`. `None` if there is none.
+pub async fn training_job<T: Table>(
+    store: &Store<T>,
+    id: &str,
+    key: JobKey,
+) -> Result<Option<Found>, StoreError> {
+    // The state is read first, as in `summaries`.
+    let Some(loaded) = store.load(id).await? else { return Ok(None) };
+    let row = store.table.get(&stored::job_key(id, key)).await?;
+    let job = match row.as_ref().map(stored::job).transpose()? {
+        Some(job) => Some(job),
+        None => loaded
+            .state
+            .jobs()
+            .find(|(live, _, _)| *live == key)
+            .map(|(key, trial, job)| full_summary(&loaded.tuning.definition, key, trial, job)),
+    };
+    Ok(job.map(|job| Found { loaded, job }))
+}
+
+impl Found {
+    /// Returns the entry of the job, with its curve.
+    pub fn detail(&self, place: &Place) -> TrainingJobDetail {
+        let point = |(epoch, value): &(tuning::epochs::Epochs, Option<f64>)| CurvePoint {
+            resource: epoch.0,
+            value: value.and_then(finite),
+        };
+        TrainingJobDetail {
+            job: shown(&self.loaded.tuning, place, &self.job),
+            curve: self.job.curve.iter().map(point).collect(),
+        }
+    }
+
+    /// Returns the tags of the job.
+    pub fn tags(&self, stack: &str) -> BTreeMap<String, String> {
+        let user = self.loaded.tuning.request.job_tags();
+        let mut tags: BTreeMap<_, _> = user.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        tags.extend(self.own_tags(stack));
+        tags
+    }
+
+    fn own_tags(&self, stack: &str) -> BTreeMap<String, String> {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let decision = self.job.job.to_string();
+        [tag(TAG_STACK, stack), tag(TAG_TUNING, &self.loaded.tuning.id), tag(TAG_DECISION, &decision)].into()
+    }
+
+    /// Returns the response of `DescribeTrainingJob`.
+    pub fn described(&self, place: &Place, stack: &str) -> Value {
+        let (tuning, job) = (&self.loaded.tuning, &self.job);
+        let entry = shown(tuning, place, job);
+        let max_resource = tuning.definition.max_resource();
+        let mut view = tuning.request.create_training_job(&TrainingJob {
+            name: &entry.name,
+            tuning_id: &tuning.id,
+            trial: job.job.trial.0,
+            configuration: &job.configuration.0,
+            limits: job.limits,
+            tags: &self.own_tags(stack),
+            resource: tuning.request.resource_hyperparameter().zip(job.level.or(max_resource)),
+            launch: Launch {
+                resource: job.level,
+                on_demand: job.on_demand,
+                instances: job.instances,
+                refit: false,
+            },
+        });
+        let Some(members) = view.as_object_mut() else { return view };
+        members.remove("Tags");
+        let output = members.get("OutputDataConfig").and_then(|output| output["S3OutputPath"].as_str());
+        let output = output.unwrap_or_default().trim_end_matches('/').to_owned();
+        if let Some(Value::Object(output)) = members.get_mut("OutputDataConfig") {
+            output.entry("KmsKeyId").or_insert_with(|| json!(""));
+        }
+        for flag in
+            ["EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"]
+        {
+            members.entry(flag).or_insert(json!(false));
+        }
+        let modified = job.ended.or(job.started).unwrap_or(job.ordered);
+        let artifacts = format!("{output}/{}/output/model.tar.gz", entry.name);
+        let metric = entry.final_objective.as_ref().map(|last| {
+            json!([{"MetricName": last.metric_name, "Value": last.value, "Timestamp": seconds_of(modified)}])
+        });
+        let trained = job.started.zip(job.ended).map(|(from, to)| (to - from).seconds_rounded_up());
+        let optional = [
+            ("TrainingStartTime", job.started.map(|time| json!(seconds_of(time)))),
+            ("TrainingEndTime", job.ended.map(|time| json!(seconds_of(time)))),
+            ("FailureReason", job.message.as_deref().map(|reason| json!(failure_reason(reason)))),
+            ("BillableTimeInSeconds", job.billable_seconds.map(|seconds| json!(seconds))),
+            ("TrainingTimeInSeconds", trained.map(|seconds| json!(seconds))),
+            ("FinalMetricDataList", metric),
+        ];
+        let always = [
+            ("TrainingJobArn", json!(entry.arn)),
+            ("TuningJobArn", json!(place.tuning_arn(&tuning.definition.name))),
+            ("TrainingJobStatus", json!(entry.status)),
+            ("SecondaryStatus", json!(secondary_status(job, &entry.status))),
+            ("SecondaryStatusTransitions", self.transitions(&entry.status)),
+            ("ModelArtifacts", json!({"S3ModelArtifacts": artifacts})),
+            ("CreationTime", json!(seconds_of(job.ordered))),
+            ("LastModifiedTime", json!(seconds_of(modified))),
+        ];
+        let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        members.extend(always.into_iter().chain(optional).map(|(name, value)| (name.to_owned(), value)));
+        view
+    }
+
+    /// Returns the transitions whose times are recorded.
+    fn transitions(&self, status: &str) -> Value {
+        let job = &self.job;
+        let mut known: Vec<(String, Time)> = vec![("Starting".to_owned(), job.ordered)];
+        known.extend(job.started.map(|time| ("Training".to_owned(), time)));
+        known.extend(job.ended.map(|time| (secondary_status(job, status), time)));
+        let entry = |(n, (status, from)): (usize, &(String, Time))| {
+            let mut entry =
+                json!({"Status": status, "StartTime": seconds_of(*from), "StatusMessage": status});
+            if let Some((_, to)) = known.get(n + 1) {
+                entry["EndTime"] = json!(seconds_of(*to));
+            }
+            entry
+        };
+        known.iter().enumerate().map(entry).collect()
+    }
+}
+
+/// Returns `SecondaryStatus`, a value of SageMaker's enumeration.
+fn secondary_status(job: &JobSummary, status: &str) -> String {
+    let state = state_of(job);
+    match (status, job.phase) {
+        ("Stopped", _) if matches!(state, "MaxRuntime") => "MaxRuntimeExceeded",
+        ("Stopped", _) if matches!(state, "MaxWait") => "MaxWaitTimeExceeded",
+        ("Completed" | "Failed" | "Stopped" | "Stopping", _) => status,
+        (_, JobPhase::Downloading) => "Downloading",
+        (_, JobPhase::Training) => "Training",
+        (_, JobPhase::Interrupted) => "Interrupted",
+        (_, JobPhase::Uploading) => "Uploading",
+        (_, JobPhase::Starting | JobPhase::Stopping | JobPhase::Other | JobPhase::Ended(_)) => "Starting",
+    }
+    .to_owned()
+}
