@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::request::{ErrorCode, Request, RequestError, Violation, append_sources};
 
+mod accepted;
 mod rules;
 mod schema;
 mod table;
@@ -96,10 +97,11 @@ pub fn rows() -> impl Iterator<Item = &'static Constraint> {
 
 /// Checks a request against every row and rule.
 pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
-    let walked = walk::Walk::over(request.body(), rows(), Style::Request);
+    let mut walked = walk::Walk::over(request.body(), rows(), Style::Request);
+    accepted::narrow(&mut walked, request);
     let mut violations = Vec::new();
     if walked.omitted == 0 {
-        let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name));
+        let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name, None));
         violations = ready.flat_map(|rule| (rule.check)(request)).collect();
     }
     let mut all = walked.violations();

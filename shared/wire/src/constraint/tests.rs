@@ -114,6 +114,50 @@ fn one_response_lists_all_violations_up_to_a_bound() {
     assert!(error.message.ends_with("; and 32 more"), "{}", error.message);
 }
 
+/// The message listed values that a rule rejects: the next attempt failed again.
+#[test]
+fn regression_the_message_of_a_wrong_value_lists_only_values_that_no_rule_rejects() {
+    let wrong = |changes: &[(&str, Value)], path: &str| {
+        let mut body = requests::flat();
+        for (pointer, value) in changes {
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            body.pointer_mut(parent).unwrap()[name] = value.clone();
+        }
+        let error = Request::check(body).unwrap_err();
+        let found = error.violations.into_iter().find(|violation| violation.path == path);
+        found.map(|violation| violation.message.rsplit_once("Member must ").unwrap().1.to_owned())
+    };
+    let values = |list: &str| Some(format!("satisfy enum value set: [{list}]"));
+    let config = "/HyperParameterTuningJobConfig";
+    let strategy = |name: &str| (format!("{config}/Strategy"), json!(name));
+    let stopping = (format!("{config}/TrainingJobEarlyStoppingType"), json!("auto"));
+    let stopping_at = "HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType";
+    for (name, list) in [("Hyperband", "Off"), ("Random", "Off, Auto"), ("Nonsense", "Off, Auto")] {
+        let (first, second) = (strategy(name), stopping.clone());
+        let changes = [(first.0.as_str(), first.1), (second.0.as_str(), second.1)];
+        assert_eq!(wrong(&changes, stopping_at), values(list), "{name}");
+    }
+    let sampler = ("/Controller/Sampler", json!("model"));
+    for (name, expected) in [
+        ("Hyperband", values("Model, Random, Sobol")),
+        ("Bayesian", values("Model")),
+        ("Grid", Some("be absent: other fields of this request exclude every value".to_owned())),
+    ] {
+        let (path, value) = strategy(name);
+        assert_eq!(wrong(&[(&path, value), sampler.clone()], "Controller.Sampler"), expected, "{name}");
+    }
+    let spot = ("/TrainingJobDefinition/EnableManagedSpotTraining", json!(false));
+    let fallback = ("/Controller/SpotFallback", json!("none"));
+    assert_eq!(wrong(&[spot, fallback.clone()], "Controller.SpotFallback"), values("None"));
+    assert_eq!(wrong(&[fallback], "Controller.SpotFallback"), values("OnDemand, None"));
+    let range = format!("{config}/ParameterRanges/IntegerParameterRanges/0");
+    let (scaling, least) = (format!("{range}/ScalingType"), format!("{range}/MinValue"));
+    let at = "HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[0].ScalingType";
+    assert_eq!(wrong(&[(&scaling, json!("log"))], at), values("Auto, Linear, Logarithmic"));
+    let changes = [(scaling.as_str(), json!("log")), (least.as_str(), json!("many"))];
+    assert_eq!(wrong(&changes, at), values("Auto, Linear, Logarithmic, ReverseLogarithmic"), "no range");
+}
+
 #[test]
 fn messages_shorten_long_values() {
     let mut body = bases()[0].body.clone();

@@ -27,6 +27,8 @@ pub(super) struct Walk {
 struct Found {
     row: String,
     violation: Violation,
+    /// The value as shown and its row, if the value is not one of the row's values.
+    wrong_enum: Option<(String, &'static Constraint)>,
 }
 
 impl Walk {
@@ -48,12 +50,30 @@ impl Walk {
         walk
     }
 
-    /// Returns whether the request breaks a row that names `rule`, or a row above or below such a row.
-    pub(super) fn breaks_input_of(&self, rule: &str) -> bool {
+    /// Returns whether the request breaks a row that names `rule`, or a row above or below such a row. Ignores the
+    /// violation with the index `except`.
+    pub(super) fn breaks_input_of(&self, rule: &str, except: Option<usize>) -> bool {
         let reads = || rows().filter(|row| row.rules.contains(&rule));
-        self.found.iter().any(|found| {
-            reads().any(|row| is_within(&found.row, row.path) || is_within(row.path, &found.row))
+        self.found.iter().enumerate().any(|(index, found)| {
+            Some(index) != except
+                && reads().any(|row| is_within(&found.row, row.path) || is_within(row.path, &found.row))
         })
+    }
+
+    /// Returns the index, the row and the path of each value that is not one of its row's values.
+    pub(super) fn wrong_enums(&self) -> Vec<(usize, &'static Constraint, String)> {
+        let wrong = self.found.iter().enumerate().filter_map(|(index, found)| {
+            let (_, row) = found.wrong_enum.as_ref()?;
+            Some((index, *row, found.violation.path.clone()))
+        });
+        wrong.collect()
+    }
+
+    /// Replaces the requirement in the message of a wrong enum value.
+    pub(super) fn reword(&mut self, index: usize, requirement: &str) {
+        if let Some(Found { violation, wrong_enum: Some((value, _)), .. }) = self.found.get_mut(index) {
+            violation.message = failure(value, &violation.path, requirement);
+        }
     }
 
     pub(super) fn violations(&self) -> Vec<Violation> {
@@ -66,15 +86,11 @@ impl Walk {
             return;
         }
         let violation = Violation { path: path.to_owned(), message };
-        self.found.push(Found { row: row.to_owned(), violation });
+        self.found.push(Found { row: row.to_owned(), violation, wrong_enum: None });
     }
 
     fn fail(&mut self, row: &Constraint, path: &str, value: &Value, requirement: &str) {
-        let message = format!(
-            "Value {} at '{path}' failed to satisfy constraint: Member must {requirement}",
-            shown(value)
-        );
-        self.push(row.path, path, message);
+        self.push(row.path, path, failure(&shown(value), path, requirement));
     }
 
     fn children(&self, parent: &str) -> Vec<&'static Constraint> {
@@ -166,7 +182,7 @@ impl Walk {
         }
     }
 
-    fn text(&mut self, row: &Constraint, path: &str, value: &Value, text: &str) {
+    fn text(&mut self, row: &'static Constraint, path: &str, value: &Value, text: &str) {
         if !self.length(row, path, value, text.chars().count()) {
             return;
         }
@@ -175,7 +191,11 @@ impl Walk {
         {
             self.fail(row, path, value, &format!("satisfy regular expression pattern: {pattern}"));
         } else if !row.values.is_empty() && !row.values.contains(&text) {
-            self.fail(row, path, value, &format!("satisfy enum value set: [{}]", row.values.join(", ")));
+            let kept = self.found.len();
+            self.fail(row, path, value, &enum_requirement(row.values));
+            if let Some(found) = self.found.get_mut(kept) {
+                found.wrong_enum = Some((shown(value), row));
+            }
         }
     }
 
@@ -231,6 +251,15 @@ impl Kind {
     }
 }
 
+/// Returns the requirement on a value that must be one of `values`.
+pub(super) fn enum_requirement(values: &[&str]) -> String {
+    format!("satisfy enum value set: [{}]", values.join(", "))
+}
+
+fn failure(value: &str, path: &str, requirement: &str) -> String {
+    format!("Value {value} at '{path}' failed to satisfy constraint: Member must {requirement}")
+}
+
 fn is_unsupported(values: &[&str], value: &Value) -> bool {
     match value {
         Value::String(text) if !values.is_empty() => values.contains(&text.as_str()),
@@ -259,7 +288,7 @@ fn float(bound: i64) -> f64 {
 }
 
 /// Returns whether `path` is `outer` or lies below it.
-fn is_within(path: &str, outer: &str) -> bool {
+pub(super) fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
 }
 
