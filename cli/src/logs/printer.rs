@@ -1,5 +1,6 @@
 //! Prints the lines of a log.
 
+use local::training::plain_text;
 use serde_json::json;
 use tuning::time::Time;
 use wire::describe::TrainingJobSummary;
@@ -46,17 +47,10 @@ impl Printer {
     }
 }
 
-/// Removes the terminal's escape sequences, and replaces other control characters except tabs.
+/// Removes the terminal's escape sequences and control characters except tabs.
 fn plain(message: &str) -> String {
-    let message = console::strip_ansi_codes(message.trim_end_matches(['\r', '\n']));
-    let letter = |letter: char| match letter {
-        '\t' => '\t',
-        // A progress bar rewrites its line.
-        '\r' => ' ',
-        letter if letter.is_control() => '\u{fffd}',
-        letter => letter,
-    };
-    message.chars().map(letter).collect()
+    // A progress bar rewrites its line.
+    plain_text(&message.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " "))
 }
 
 #[cfg(test)]
@@ -65,6 +59,7 @@ mod tests {
 
     #[test]
     fn a_line_cannot_change_the_terminal() {
-        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\t10%\r20%\u{7}\r\n"), "red\t10% 20%\u{fffd}");
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\t10%\r20%\u{7}\r\n"), "red\t10% 20%");
+        assert_eq!(plain("\u{1b}]0;title\u{7}a\u{9b}2Jb\nc"), "ab c");
     }
 }

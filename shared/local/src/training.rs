@@ -17,6 +17,7 @@ mod job_log;
 mod lines;
 mod log_reader;
 mod log_stream;
+mod plain_text;
 mod pool;
 mod ports;
 mod processes;
@@ -46,6 +47,7 @@ use use_cases::ports::training::TrainingJobsError;
 pub use account::Summary;
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
 pub use job_log::{JobLog, LoggedLine};
+pub use plain_text::plain_text;
 pub use records::JobRecords;
 
 use describe::Owner;

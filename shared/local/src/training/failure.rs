@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::hosts::HostExit;
+use super::plain_text::plain_text;
 
 /// `SageMaker`'s limit on the length of a failure reason.
 const REASON_CHARS_MAX: usize = 1024;
@@ -55,7 +56,7 @@ fn read_failure_file(file: &Path) -> String {
     let mut bytes = Vec::new();
     // The file is optional.
     let _ = open_regular(file).map(|opened| opened.take(READ_BYTES_MAX).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).trim().to_owned()
+    plain_text(&String::from_utf8_lossy(&bytes)).trim().to_owned()
 }
 
 /// Opens the file if it is a regular file. A named pipe would block forever.
@@ -104,6 +105,8 @@ mod tests {
         let file = folder.path().join("failure");
         std::fs::write(&file, "no such column\n").unwrap();
         assert_eq!(reason(&host(1, "stderr"), &file), "AlgorithmError: no such column, exit code: 1");
+        std::fs::write(&file, "\u{1b}]0;x\u{7}\u{1b}[31mno\r\nsuch\u{1b}[0m\tfile\u{8}").unwrap();
+        assert_eq!(reason(&host(1, ""), &file), "AlgorithmError: no\nsuch\tfile, exit code: 1");
         std::fs::write(&file, "é".repeat(5000)).unwrap();
         let long = reason(&host(1, ""), &file);
         assert_eq!(long.chars().count(), 1024);

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::plain_text::plain_text;
+
 /// The most lines kept: a Python traceback ends with the place, the statement and the error.
 const LINES_MAX: usize = 3;
 /// The most characters kept, over all lines.
@@ -20,7 +22,8 @@ impl StderrTail {
     pub(crate) fn push(&mut self, line: &str) {
         // A progress bar rewrites its line with carriage returns. Only its last state is on a terminal.
         let line = line.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
-        let line = plain(line.get(..line.floor_char_boundary(LINE_BYTES_READ)).unwrap_or_default());
+        let line = plain_text(line.get(..line.floor_char_boundary(LINE_BYTES_READ)).unwrap_or_default());
+        let line = line.replace('\t', " ");
         if !line.chars().any(char::is_alphanumeric) {
             return;
         }
@@ -46,28 +49,6 @@ impl StderrTail {
     }
 }
 
-/// Removes control characters and the terminal's escape sequences.
-fn plain(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\u{1b}' => skip_sequence(&mut letters),
-            '\t' => text.push(' '),
-            letter if letter.is_control() => {}
-            letter => text.push(letter),
-        }
-    }
-    text
-}
-
-/// Skips the rest of an escape sequence such as `[31m`.
-fn skip_sequence(letters: &mut std::str::Chars<'_>) {
-    if letters.next() == Some('[') {
-        letters.find(|letter| ('@'..='~').contains(letter));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +70,8 @@ mod tests {
     #[test]
     fn a_tail_has_no_control_characters() {
         assert_eq!(tail(&["\u{1b}[1;31mError:\u{1b}[0m no\u{7}w\tay\u{9b}"]), "Error: now ay");
+        let title = "\u{1b}]0;train\u{7}\u{1b}]8;;file:///x\u{1b}\\ValueError\u{1b}]8;;\u{1b}\\: x";
+        assert_eq!(tail(&[title]), "ValueError: x");
         assert_eq!(tail(&["10%|#   |\r90%|### |\r"]), "90%|### |");
         assert_eq!(tail(&["\u{1b}", "\u{1b}[31"]), "");
     }
