@@ -11,6 +11,7 @@ mod container;
 mod describe;
 mod driver;
 mod failure;
+mod final_metrics;
 mod hosts;
 mod job;
 mod job_log;
@@ -147,7 +148,8 @@ impl TrainingService {
         jobs.values().filter_map(damaged).collect()
     }
 
-    /// Returns the answer of `DescribeTrainingJob`, with times in seconds since the epoch.
+    /// Returns the answer of `DescribeTrainingJob`, with times in seconds since the epoch. After the job's end, reads
+    /// the final metrics from its log.
     pub async fn describe_json(&self, name: &str) -> Result<Value, TrainingJobsError> {
         let shared = &self.inner.shared;
         let job = match self.inner.jobs.lock().await.get(name) {
@@ -155,9 +157,21 @@ impl TrainingService {
             Some(Entry::Damaged(job)) => return Ok(describe::damaged_json(&shared.owner, job)),
             Some(Entry::Job(job)) => Arc::clone(job),
         };
-        let record = job.record().await;
+        // A copy, so that no change of the job waits for the disk.
+        let record = job.record().await.clone();
         let model = shared.layout.model(name);
-        Ok(describe::describe_json(&shared.owner, &record, &job.request, &model, clock::now()))
+        let mut answer =
+            describe::describe_json(&shared.owner, &record, &job.request, &model, clock::now());
+        if record.status.ended() {
+            let logs = shared.layout.logs(name);
+            let metrics = spawn_blocking(move || final_metrics::read(&logs, &record.request)).await;
+            // The state of a job is worth more than its metrics: an unreadable log hides only these.
+            let metrics = metrics.ok().and_then(Result::ok).unwrap_or_default();
+            if !metrics.is_empty() {
+                answer["FinalMetricDataList"] = Value::Array(metrics);
+            }
+        }
+        Ok(answer)
     }
 
     /// Ends all processes with a grace of a few seconds and closes the service. Opening the service again resumes the

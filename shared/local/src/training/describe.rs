@@ -31,7 +31,8 @@ const ECHOED: [&str; 12] = [
     "RetryStrategy",
     "TensorBoardOutputConfig",
 ];
-/// Fields that are always null in this service.
+/// Fields that are null in this module's views. [`super::final_metrics`] adds the final metrics to the answer of
+/// `DescribeTrainingJob`.
 const ALWAYS_NULL: [&str; 6] = [
     "TuningJobArn",
     "LabelingJobArn",

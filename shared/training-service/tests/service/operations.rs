@@ -41,6 +41,26 @@ async fn a_job_runs_and_is_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_ended_job_has_the_last_value_of_each_metric_that_it_logged() {
+    let world = World::new().await;
+    let mut job = request("job", "measures");
+    job["AlgorithmSpecification"]["MetricDefinitions"] =
+        json!([{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "accuracy", "Regex": "acc=([0-9.]+)"}]);
+    world.done("CreateTrainingJob", &job).await;
+    let seen = world.reaches("job", "Completed").await;
+    let metrics = seen["FinalMetricDataList"].as_array().unwrap();
+    assert_eq!(metrics.len(), 1, "{metrics:?}");
+    assert_eq!((&metrics[0]["MetricName"], &metrics[0]["Value"]), (&json!("loss"), &json!(0.25)));
+    let (at, end) = (metrics[0]["Timestamp"].as_f64().unwrap(), seen["TrainingEndTime"].as_f64().unwrap());
+    assert!(at <= end && at >= seen["TrainingStartTime"].as_f64().unwrap(), "{at} of {seen}");
+    job["TrainingJobName"] = json!("endless");
+    job["HyperParameters"]["program"] = json!("endless");
+    world.done("CreateTrainingJob", &job).await;
+    let seen = world.reaches("endless", "Training").await;
+    assert!(seen.get("FinalMetricDataList").is_none(), "the list is set when the job ends: {seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn errors_match_those_of_sagemaker() {
     let world = World::with(|settings| settings.training.quota.default_instances = Some(1)).await;
     for operation in ["DescribeTrainingJob", "StopTrainingJob"] {

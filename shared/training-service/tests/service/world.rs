@@ -18,9 +18,9 @@ use training_service::{Server, Settings};
 
 /// The time-out of each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// Ends, fails or sleeps, as the hyperparameter `program` says.
-const SCRIPT: &str =
-    "case $SM_HP_PROGRAM in ends) echo one; echo two;; fails) exit 3;; *) exec sleep 600;; esac";
+/// Ends, logs metrics, fails or sleeps, as the hyperparameter `program` says.
+const SCRIPT: &str = "case $SM_HP_PROGRAM in ends) echo one; echo two;; fails) exit 3;; \
+                      measures) echo loss=1.5; echo loss=0.25; echo done;; *) exec sleep 600;; esac";
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,
@@ -152,7 +152,7 @@ pub(crate) async fn account(endpoint: &str) -> SdkConfig {
     account_at(endpoint).await
 }
 
-/// Returns a request whose program is `ends`, `fails` or any other name for an endless one.
+/// Returns a request whose program is `ends`, `measures`, `fails` or any other name for an endless one.
 pub(crate) fn request(job: &str, program: &str) -> Value {
     json!({
         "TrainingJobName": job,
