@@ -99,7 +99,7 @@ async fn settings(options: &TrainingService, training: Config) -> Settings {
     Settings { training, events, logs, report: Arc::new(|line| print_err(&format!("{}\n", clean(line)))) }
 }
 
-/// Returns the Region for ARNs: the Region of this machine's AWS clients.
+/// Returns the Region of jobs whose client names none: the Region of this machine's AWS clients.
 fn region() -> String {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION")).unwrap_or_else(|| REGION.to_owned())

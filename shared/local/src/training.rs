@@ -25,6 +25,7 @@ mod processes;
 mod record;
 mod records;
 mod recovery;
+mod region;
 mod request;
 mod seeded;
 pub mod shim;
@@ -50,6 +51,7 @@ pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
 pub use job_log::{JobLog, LoggedLine};
 pub use plain_text::plain_text;
 pub use records::JobRecords;
+pub use region::Region;
 
 use describe::Owner;
 use job::{Job, Shared};
@@ -161,7 +163,7 @@ impl TrainingService {
         let record = job.record().await.clone();
         let model = shared.layout.model(name);
         let mut answer =
-            describe::describe_json(&shared.owner, &record, &job.request, &model, clock::now());
+            describe::describe_json(&shared.owner_of(&job), &record, &job.request, &model, clock::now());
         if record.status.ended() {
             let logs = shared.layout.logs(name);
             let metrics = spawn_blocking(move || final_metrics::read(&logs, &record.request)).await;

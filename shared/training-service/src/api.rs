@@ -63,7 +63,7 @@ async fn perform(
             ApiError::serialization("The request body did not arrive in full")
         }
     })?;
-    operations::perform(training, name, &protocol::read(&body)?).await
+    operations::perform(training, protocol::region(headers), name, &protocol::read(&body)?).await
 }
 
 async fn add_request_id(mut response: Response) -> Response {

@@ -6,22 +6,23 @@ mod listing;
 
 use std::collections::BTreeMap;
 
-use local::training::TrainingService;
+use local::training::{Region, TrainingService};
 use serde_json::{Value, json};
 use use_cases::ports::training::TrainingJobs;
 
 use crate::protocol::{Answer, ApiError, required, whole};
 
-/// Performs the operation `name`.
+/// Performs the operation `name` for a client in `region`.
 pub(crate) async fn perform(
     training: &TrainingService,
+    region: Option<Region>,
     name: &str,
     members: &Value,
 ) -> Result<Answer, ApiError> {
     match name {
         "CreateTrainingJob" => {
-            training.create(members).await?;
-            Ok(Some(job_arn(training, members)?))
+            training.create_in(region, members).await?;
+            Ok(Some(job_arn(training, members).await?))
         }
         "DescribeTrainingJob" => {
             Ok(Some(training.describe_json(required(members, "TrainingJobName")?).await?))
@@ -33,11 +34,11 @@ pub(crate) async fn perform(
         "UpdateTrainingJob" => update(training, members).await,
         "ListTrainingJobs" => listing::list(training, members).await,
         "AddTags" => {
-            let tags = training.add_tags(job_name(training, members)?, members).await?;
+            let tags = training.add_tags(job_name(training, members).await?, members).await?;
             Ok(Some(tag_list(&tags)))
         }
         "ListTags" => {
-            let tags = training.tags(job_name(training, members)?).await?;
+            let tags = training.tags(job_name(training, members).await?).await?;
             Ok(Some(tag_list(&tags)))
         }
         other => Err(ApiError::unknown_operation(other)),
@@ -65,21 +66,22 @@ async fn update(training: &TrainingService, members: &Value) -> Result<Answer, A
     // A missing job gets another error than a job without a warm pool.
     training.describe(name).await?;
     training.release(name).await?;
-    Ok(Some(job_arn(training, members)?))
+    Ok(Some(job_arn(training, members).await?))
 }
 
-fn job_arn(training: &TrainingService, members: &Value) -> Result<Value, ApiError> {
-    Ok(json!({ "TrainingJobArn": training.arn(required(members, "TrainingJobName")?) }))
+async fn job_arn(training: &TrainingService, members: &Value) -> Result<Value, ApiError> {
+    Ok(json!({ "TrainingJobArn": training.arn(required(members, "TrainingJobName")?).await }))
 }
 
 /// Returns the name of the job that `ResourceArn` identifies.
-fn job_name<'a>(training: &TrainingService, members: &'a Value) -> Result<&'a str, ApiError> {
+async fn job_name<'a>(training: &TrainingService, members: &'a Value) -> Result<&'a str, ApiError> {
     let arn = required(members, "ResourceArn")?;
-    training.name_of(arn).ok_or_else(|| {
-        let example = training.arn("my-job");
-        let rule = format!("identify a training job of this account and Region, for example {example}");
-        ApiError::constraint(arn, "resourceArn", &rule)
-    })
+    if let Some(name) = training.name_of(arn).await {
+        return Ok(name);
+    }
+    let example = training.arn("my-job").await;
+    let rule = format!("be the ARN of a training job of this service, for example {example}");
+    Err(ApiError::constraint(arn, "resourceArn", &rule))
 }
 
 /// Returns all tags on one page: a job has at most 50 tags, and a page of `ListTags` holds at least 50.

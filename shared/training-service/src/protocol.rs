@@ -2,9 +2,10 @@
 //!
 //! Requests are untrusted. Every error has `__type`, the only member by which clients distinguish errors.
 
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use local::training::Region;
 use serde_json::{Map, Value, json};
 use use_cases::ports::training::TrainingJobsError;
 
@@ -93,6 +94,15 @@ pub(crate) fn operation(headers: &HeaderMap) -> Result<&str, ApiError> {
         return Err(ApiError::serialization(message));
     }
     Ok(name)
+}
+
+/// Returns the Region of the client: that of the credential scope in its signature. The signature is not verified.
+pub(crate) fn region(headers: &HeaderMap) -> Option<Region> {
+    let signed = headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("AWS4-HMAC-SHA256")?;
+    let mut parts = signed.split([',', ' ']);
+    let scope = parts.find_map(|part| part.strip_prefix("Credential="))?;
+    let scope = scope.strip_suffix("/sagemaker/aws4_request")?;
+    Region::parse(scope.rsplit_once('/')?.1)
 }
 
 /// Reads the members of a request from its body. An empty body has no members.

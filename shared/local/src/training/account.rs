@@ -1,6 +1,7 @@
 //! Operations of the account's API beyond the ports: listing all jobs, ARNs, adding tags.
 //!
-//! Names and ARNs are untrusted. An ARN of another account or Region matches no job.
+//! Names and ARNs are untrusted. An ARN of another account or of a Region other than the job's matches no
+//! job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    async fn of(owner: &Owner, job: &Job, now: Time) -> Self {
+    async fn of(owner: Owner, job: &Job, now: Time) -> Self {
         let record = job.record().await;
         Self {
             name: job.request.name.clone(),
@@ -89,25 +90,31 @@ impl Summary {
 impl TrainingService {
     /// Returns all jobs, sorted by name.
     pub async fn summaries(&self) -> Vec<Summary> {
-        let (owner, now) = (&self.inner.shared.owner, clock::now());
+        let (shared, now) = (&self.inner.shared, clock::now());
         let mut found = Vec::new();
         for entry in self.inner.jobs.lock().await.values() {
             found.push(match entry {
-                Entry::Job(job) => Summary::of(owner, job, now).await,
-                Entry::Damaged(job) => Summary::damaged(owner, job),
+                Entry::Job(job) => Summary::of(shared.owner_of(job), job, now).await,
+                Entry::Damaged(job) => Summary::damaged(&shared.owner, job),
             });
         }
         found
     }
 
     /// Returns the ARN of the training job `name`, which need not exist.
-    pub fn arn(&self, name: &str) -> String {
-        self.inner.shared.owner.arn(name)
+    pub async fn arn(&self, name: &str) -> String {
+        let shared = &self.inner.shared;
+        match self.inner.jobs.lock().await.get(name) {
+            Some(Entry::Job(job)) => shared.owner_of(job).arn(name),
+            Some(Entry::Damaged(_)) | None => shared.owner.arn(name),
+        }
     }
 
-    /// Returns the job name in `arn`, or `None` if it is not the ARN of a training job of this account and Region.
-    pub fn name_of<'a>(&self, arn: &'a str) -> Option<&'a str> {
-        arn.strip_prefix(self.arn("").as_str()).filter(|name| !name.is_empty())
+    /// Returns the job name in `arn`, or `None` if it is not the ARN of a training job of this account, or if that job
+    /// is in another Region.
+    pub async fn name_of<'a>(&self, arn: &'a str) -> Option<&'a str> {
+        let (_, name) = arn.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+        (self.arn(name).await == arn).then_some(name)
     }
 
     /// Adds the `Tags` of an `AddTags` request to the job, replacing tags with the same keys. Returns all tags.

@@ -12,6 +12,7 @@ use super::clock;
 use super::config::DamagedRecord;
 use super::pool::Pool;
 use super::record::{Record, Secondary, Status};
+use super::region::{Region, partition};
 use super::request::JobRequest;
 use super::seeded;
 use tuning::time::Time;
@@ -44,7 +45,7 @@ const ALWAYS_NULL: [&str; 6] = [
 const FLAGS: [&str; 3] =
     ["EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining"];
 
-/// The account and Region of the jobs.
+/// The account and the Region of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) account: String,
@@ -54,7 +55,14 @@ pub(crate) struct Owner {
 impl Owner {
     /// Returns the ARN of a training job.
     pub(crate) fn arn(&self, job: &str) -> String {
-        format!("arn:aws:sagemaker:{}:{}:training-job/{job}", self.region, self.account)
+        let Self { account, region } = self;
+        format!("arn:{}:sagemaker:{region}:{account}:training-job/{job}", partition(region))
+    }
+
+    /// Returns this owner in another Region; in its own if `region` is `None`.
+    pub(crate) fn in_region(&self, region: Option<&Region>) -> Self {
+        let region = region.map_or(self.region.as_str(), Region::as_str).to_owned();
+        Self { account: self.account.clone(), region }
     }
 }
 

@@ -158,7 +158,7 @@ impl Driver<'_> {
         let request = self.job.request.clone();
         let addresses = self.shared.addresses(request.instance_count);
         let plan = RunPlan {
-            arn: self.shared.owner.arn(&request.name),
+            arn: self.shared.owner_of(self.job).arn(&request.name),
             attempt: run.attempt.clone(),
             addresses: request.hosts().into_iter().zip(addresses).collect(),
         };

@@ -15,6 +15,7 @@ use super::clock;
 use super::config::Config;
 use super::describe::{self, Owner};
 use super::record::{End, Record, Run, Secondary, Status, StopCause};
+use super::region::Region;
 use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::store::{self, Layout};
@@ -38,6 +39,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Returns the owner of a job, with the job's Region.
+    pub(crate) fn owner_of(&self, job: &Job) -> Owner {
+        self.owner.in_region(job.region.as_ref())
+    }
+
     /// Returns `count` loopback addresses. They repeat after 16 million, so no running job has them.
     pub(crate) fn addresses(&self, count: u32) -> Vec<String> {
         let first = self.next_address.fetch_add(count, Ordering::Relaxed);
@@ -65,6 +71,7 @@ pub(crate) enum UpdateError {
 pub(crate) struct Job {
     pub(crate) request: JobRequest,
     pub(crate) created: Time,
+    region: Option<Region>,
     record: Mutex<Record>,
     ended: AtomicBool,
     in_progress: AtomicBool,
@@ -76,6 +83,7 @@ impl Job {
         Arc::new(Self {
             request,
             created: record.created,
+            region: record.region.clone(),
             ended: AtomicBool::new(record.status.ended()),
             in_progress: AtomicBool::new(record.status == Status::InProgress),
             stopping: watch::Sender::new(record.status == Status::Stopping),
@@ -212,7 +220,7 @@ impl Job {
     fn send(&self, shared: &Shared, record: &Record) {
         let model = shared.layout.model(&self.request.name);
         // Fails only when the feed is closed.
-        let _ = shared.events.send(describe::event(&shared.owner, record, &self.request, &model));
+        let _ = shared.events.send(describe::event(&shared.owner_of(self), record, &self.request, &model));
     }
 
     async fn save(&self, shared: &Shared, record: &Record) -> io::Result<()> {

@@ -138,7 +138,7 @@ mod tests {
     /// Returns a job that ran from second 2 to 10 and retains its instances for `seconds`.
     fn ended(seconds: u64) -> Record {
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": seconds}});
-        let mut record = Record::new(request, false, Time(1_000));
+        let mut record = Record::new(request, None, false, Time(1_000));
         record.begin_run(|number, _| number.to_string(), Time(1_500));
         record.enter(Secondary::Downloading, Time(2_000));
         record.finish(End::Completed, Time(10_000));
@@ -217,7 +217,7 @@ mod tests {
     fn a_job_without_keep_alive_or_without_instances_has_no_pool() {
         assert_eq!(Pool::of(&ended(0), Time(10_000)), None);
         let request = json!({"ResourceConfig": {"KeepAlivePeriodInSeconds": 60}});
-        let mut record = Record::new(request, false, Time(1_000));
+        let mut record = Record::new(request, None, false, Time(1_000));
         assert_eq!(Pool::of(&record, Time(5_000)), None);
         let mut runs = record.clone();
         runs.enter(Secondary::Downloading, Time(2_000));

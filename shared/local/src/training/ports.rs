@@ -19,6 +19,7 @@ use super::job::{Job, Shared};
 use super::log_reader::{self, ReadError};
 use super::pool;
 use super::record::{Record, StopCause};
+use super::region::Region;
 use super::request::{Invalid, JobRequest};
 use super::store;
 use super::{Entry, TrainingService};
@@ -49,20 +50,26 @@ fn already_ended(status: &str) -> TrainingJobsError {
     TrainingJobsError::AlreadyEnded(text)
 }
 
-impl TrainingJobs for TrainingService {
-    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+impl TrainingService {
+    /// Creates a job as [`TrainingJobs::create`] does, in the Region of its client. The job keeps this Region, so that
+    /// all its ARNs and events equal the ARN of the creation. `None` means the Region of the service.
+    pub async fn create_in(&self, region: Option<Region>, request: &Value) -> Result<(), TrainingJobsError> {
         let parsed = JobRequest::parse(request).map_err(|Invalid(message)| refused(message))?;
         let shared = &self.inner.shared;
         let mut jobs = self.inner.jobs.lock().await;
-        if jobs.contains_key(&parsed.name) {
-            return Err(name_taken(shared, &parsed.name));
+        if let Some(entry) = jobs.get(&parsed.name) {
+            let owner = match entry {
+                Entry::Job(job) => shared.owner_of(job),
+                Entry::Damaged(_) => shared.owner.clone(),
+            };
+            return Err(name_taken(&owner.arn(&parsed.name)));
         }
         if *shared.closing.borrow() {
             return Err(shutting_down());
         }
         check_quota(shared, &parsed, jobs.values())?;
         let pool_owner = oldest_warm_pool(&jobs, &parsed, request).await;
-        let record = Record::new(request.clone(), parsed.spot, clock::now());
+        let record = Record::new(request.clone(), region, parsed.spot, clock::now());
         write_new_job(shared, &parsed, record.clone()).await?;
         if let Some(owner) = pool_owner {
             // After the job exists. If this write fails, the job gets new instances and the warm pool stays available.
@@ -74,6 +81,12 @@ impl TrainingJobs for TrainingService {
         job.announce(shared).await;
         self.drive(job).await;
         Ok(())
+    }
+}
+
+impl TrainingJobs for TrainingService {
+    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
+        self.create_in(None, request).await
     }
 
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
@@ -206,11 +219,10 @@ async fn oldest_warm_pool(
     oldest.map(|(_, job)| Arc::clone(job))
 }
 
-fn name_taken(shared: &Shared, name: &str) -> TrainingJobsError {
+fn name_taken(arn: &str) -> TrainingJobsError {
     TrainingJobsError::NameTaken(format!(
         "Training job names must be unique within an AWS account and region, and a training job with this name \
-         already exists ({})",
-        shared.owner.arn(name)
+         already exists ({arn})"
     ))
 }
 
@@ -249,8 +261,7 @@ async fn write_new_job(
     record: Record,
 ) -> Result<(), TrainingJobsError> {
     let (layout, request) = (shared.layout.clone(), request.clone());
-    let region = shared.owner.region.clone();
-    let arn = shared.owner.arn(&request.name);
+    let owner = shared.owner.in_region(record.region.as_ref());
     let written = spawn_blocking(move || {
         for channel in &request.channels {
             if let Source::Local(path) = channel::source(&channel.uri)
@@ -258,16 +269,13 @@ async fn write_new_job(
             {
                 return Err(refused(format!(
                     "No S3 objects found under S3 URL \"{}\" given in input data source. Please ensure that the \
-                     bucket exists in the selected region ({region}), that objects exist under that S3 prefix.",
-                    channel.uri
+                     bucket exists in the selected region ({}), that objects exist under that S3 prefix.",
+                    channel.uri, owner.region
                 )));
             }
         }
         store::create(&layout, &request.name, &record).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => TrainingJobsError::NameTaken(format!(
-                "Training job names must be unique within an AWS account and region, and a training job with this \
-                 name already exists ({arn})"
-            )),
+            io::ErrorKind::AlreadyExists => name_taken(&owner.arn(&request.name)),
             _ => TrainingJobsError::Unavailable(format!(
                 "cannot write {}: {error}",
                 layout.record(&request.name).display()

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tuning::time::{Millis, Time};
 
 use super::pool::Release;
+use super::region::Region;
 
 /// The version of the stored form.
 pub(crate) const VERSION: u32 = 1;
@@ -151,6 +152,9 @@ pub(crate) struct Record {
     pub(crate) transitions: Vec<Transition>,
     pub(crate) runs: Vec<Run>,
     pub(crate) request: Value,
+    /// The Region of the client that created the job; `None` if it named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) region: Option<Region>,
     /// The release of the warm pool; `None` if it was not released before its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pool_release: Option<Release>,
@@ -161,7 +165,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Returns the record of a new job.
-    pub(crate) fn new(request: Value, spot: bool, now: Time) -> Self {
+    pub(crate) fn new(request: Value, region: Option<Region>, spot: bool, now: Time) -> Self {
         let mut record = Self {
             version: VERSION,
             sequence: 0,
@@ -178,6 +182,7 @@ impl Record {
             transitions: Vec::new(),
             runs: Vec::new(),
             request,
+            region,
             pool_release: None,
             added_tags: BTreeMap::new(),
         };

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn training(spot: bool) -> Record {
-        let mut record = Record::new(json!({}), spot, Time(1_000));
+        let mut record = Record::new(json!({}), None, spot, Time(1_000));
         record.begin_run(|number, _| number.to_string(), Time(1_500));
         record.enter(Secondary::Downloading, Time(2_000));
         record.enter(Secondary::Training, Time(3_000));
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Completed);
 
-        let mut record = Record::new(json!({}), false, Time(1_000));
+        let mut record = Record::new(json!({}), None, false, Time(1_000));
         assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);
         record.begin_run(|number, _| number.to_string(), Time(1_500));
         assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);

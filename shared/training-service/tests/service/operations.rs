@@ -60,6 +60,30 @@ async fn an_ended_job_has_the_last_value_of_each_metric_that_it_logged() {
     assert!(seen.get("FinalMetricDataList").is_none(), "the list is set when the job ends: {seen}");
 }
 
+/// Every answer had the Region of the service, which a client of another Region does not accept in `AddTags`.
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_a_job_keeps_the_region_of_the_client_that_created_it() {
+    let world = World::new().await;
+    let created = world.done_in("us-gov-west-1", "CreateTrainingJob", &request("job", "ends")).await;
+    let mine = "arn:aws-us-gov:sagemaker:us-gov-west-1:111122223333:training-job/job";
+    assert_eq!(created, json!({"TrainingJobArn": mine}));
+    let seen = world.reaches("job", "Completed").await;
+    assert_eq!(seen["TrainingJobArn"], mine, "a client of any Region gets the ARN of the creation");
+    let folder = world.end().await;
+    let world = World::open(folder, |_| {}).await;
+    assert_eq!(world.done("DescribeTrainingJob", &named("job")).await["TrainingJobArn"], mine);
+    let listed = world.done_in("ap-southeast-2", "ListTrainingJobs", &json!({})).await;
+    assert_eq!(listed["TrainingJobSummaries"][0]["TrainingJobArn"], mine);
+    let tags = json!({"Tags": [{"Key": "team", "Value": "vision"}]});
+    assert_eq!(world.done_in("us-gov-west-1", "ListTags", &json!({"ResourceArn": mine})).await, tags);
+    let (code, message) = world.refused("ListTags", &json!({"ResourceArn": arn("job")})).await;
+    assert_eq!(code, "ValidationException", "{message}");
+    let (_, message) = world.refused("CreateTrainingJob", &request("job", "ends")).await;
+    assert!(message.contains(mine), "{message}");
+    let odd = world.done_in("no region", "CreateTrainingJob", &request("odd", "ends")).await;
+    assert_eq!(odd, json!({"TrainingJobArn": arn("odd")}), "another text is no Region");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_match_those_of_sagemaker() {
     let world = World::with(|settings| settings.training.quota.default_instances = Some(1)).await;

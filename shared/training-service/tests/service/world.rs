@@ -66,7 +66,23 @@ impl World {
 
     /// Calls an operation and returns HTTP status and body.
     pub(crate) async fn call(&self, operation: &str, body: &Value) -> (u16, Value) {
-        let answer = self.send("POST", "/", &target(operation), &body.to_string()).await;
+        self.call_with("", operation, body).await
+    }
+
+    /// Calls an operation, signed for a Region, and returns its answer. The call must succeed.
+    pub(crate) async fn done_in(&self, region: &str, operation: &str, body: &Value) -> Value {
+        let scope = format!("AKIDEXAMPLE/20260101/{region}/sagemaker/aws4_request");
+        let signed = format!(
+            "Authorization: AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0123\r\n"
+        );
+        let (status, answer) = self.call_with(&signed, operation, body).await;
+        assert_eq!(status, 200, "{operation}: {answer}");
+        answer
+    }
+
+    async fn call_with(&self, headers: &str, operation: &str, body: &Value) -> (u16, Value) {
+        let headers = target(operation) + headers;
+        let answer = self.send("POST", "/", &headers, &body.to_string()).await;
         let json = answer.body.is_empty().then_some(Value::Null);
         (answer.status, json.unwrap_or_else(|| serde_json::from_str(&answer.body).unwrap()))
     }
