@@ -241,6 +241,8 @@ impl Session {
             Existing::Ended(id) => return Ok(Outcome::Ended(id)),
             Existing::Active(id) => (id, Since::Now),
             Existing::Missing => {
+                let (record, name) = (RunRecord::of(self), self.request.name());
+                RunRecord::before_submission(record.as_ref(), &self.data_dir, name)?;
                 let body = self.request.body().to_string();
                 let submitted = host.submit(body.as_bytes()).await;
                 (submitted.map_err(|error| submit_failure(&self.request, error))?.id(), Since::Submission)

@@ -1,5 +1,8 @@
 //! The command line of a tuning's latest `run`, in `runs/<id>.json` of the data directory.
 //!
+//! The id exists only after the submission. Before it, the command line goes to `runs/<name>.submitted.json`, which
+//! counts until the id has a record. A crash at any point therefore leaves a record for every tuning.
+//!
 //! `resume` repeats it. `run` compares it with its own command line, because a tuning whose trials ran different
 //! programs compares values that are not comparable.
 
@@ -41,27 +44,51 @@ impl RunRecord {
         })
     }
 
-    /// Reads the record of tuning `id`. `None` if there is none.
+    /// Reads the record of tuning `id`, else that of its submission. `None` if there is none.
     pub(super) fn read(data_dir: &Path, id: &str) -> Result<Option<Self>, Failure> {
-        let path = path(data_dir, id);
+        match Self::read_at(&path(data_dir, id))? {
+            Some(record) => Ok(Some(record)),
+            None => Self::read_at(&submission_path(data_dir, name_of(id))),
+        }
+    }
+
+    fn read_at(path: &Path) -> Result<Option<Self>, Failure> {
         let failed = |error: anyhow::Error| {
             Failure::endpoint(error)
                 .context(format!("cannot read the recorded command {}", path.display()))
                 .hint("repeat the `hyperband run` command line with --command-changed")
         };
-        match fs::read(&path) {
+        match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(error.into())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error.into())),
         }
     }
 
+    /// Records the command line of the next submission of the tuning `name`, `None` if it cannot be recorded.
+    pub(super) fn before_submission(
+        record: Option<&Self>,
+        data_dir: &Path,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let path = submission_path(data_dir, name);
+        match record {
+            Some(record) => record.write_at(&path),
+            // Otherwise an earlier submission's command line would count for this one.
+            None => remove_if_present(&path).map_err(|error| write_failure(error, &path)),
+        }
+    }
+
     /// Writes the record of tuning `id`.
     pub(super) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
-        let path = path(data_dir, id);
-        self.replace(&path).map_err(|error| {
-            Failure::endpoint(error).context(format!("cannot write the command to {}", path.display()))
-        })
+        self.write_at(&path(data_dir, id))?;
+        // From now on only the record of the id is read.
+        let _ = fs::remove_file(submission_path(data_dir, name_of(id)));
+        Ok(())
+    }
+
+    fn write_at(&self, path: &Path) -> Result<(), Failure> {
+        self.replace(path).map_err(|error| write_failure(error, path))
     }
 
     fn replace(&self, path: &Path) -> io::Result<()> {
@@ -79,6 +106,7 @@ impl RunRecord {
     pub(crate) fn remove(data_dir: &Path, id: &str) {
         // A record without a tuning is never read.
         let _ = fs::remove_file(path(data_dir, id));
+        let _ = fs::remove_file(submission_path(data_dir, name_of(id)));
     }
 
     /// Returns the training command as typed.
@@ -105,4 +133,55 @@ impl RunRecord {
 
 fn path(data_dir: &Path, id: &str) -> PathBuf {
     data_dir.join("runs").join(format!("{id}.json"))
+}
+
+/// Returns the path of the command line of a submission. Names and ids have no dots, so no id has this path.
+fn submission_path(data_dir: &Path, name: &str) -> PathBuf {
+    data_dir.join("runs").join(format!("{name}.submitted.json"))
+}
+
+/// Returns the name in the id of a tuning.
+fn name_of(id: &str) -> &str {
+    id.rsplit_once('-').map_or(id, |(name, _)| name)
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn write_failure(error: io::Error, path: &Path) -> Failure {
+    Failure::endpoint(error).context(format!("cannot write the command to {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(word: &str) -> RunRecord {
+        let command = vec!["sh".to_owned(), word.to_owned()];
+        RunRecord { directory: PathBuf::from("/w"), command, grace_seconds: 1, spot_interruptions: 0.0 }
+    }
+
+    /// A crash between the submission and the record left a tuning without one.
+    #[test]
+    fn regression_a_tuning_has_a_record_at_every_point_of_its_submission() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path();
+        let read = |id: &str| RunRecord::read(data, id).unwrap();
+        RunRecord::before_submission(Some(&record("old.sh")), data, "a-b").unwrap();
+        let new = record("new.sh");
+        RunRecord::before_submission(Some(&new), data, "a-b").unwrap();
+        assert_eq!(read("a-b-abc123"), Some(new.clone()), "after a crash before or after the submission");
+        assert_eq!(read("a-abc123"), None, "another tuning");
+        let resumed = record("resumed.sh");
+        resumed.write(data, "a-b-abc123").unwrap();
+        assert_eq!(read("a-b-abc123"), Some(resumed));
+        assert_eq!(read("a-b-xyz789"), None, "the record of the submission is gone");
+        RunRecord::before_submission(Some(&new), data, "a-b").unwrap();
+        RunRecord::before_submission(None, data, "a-b").unwrap();
+        assert_eq!(read("a-b-xyz789"), None, "a command that cannot be recorded");
+    }
 }

@@ -72,6 +72,23 @@ fn regression_another_command_does_not_continue_a_tuning() {
     assert_eq!(ended["HyperParameterTuningJobStatus"], "Completed");
 }
 
+/// A kill between the submission and the record of its id left the tuning without a recorded command line.
+#[test]
+fn regression_a_crash_right_after_the_submission_keeps_the_command_line() {
+    let world = interrupted(&[]);
+    let runs = world.path(".hyperband/runs");
+    let records: Vec<_> = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(records.len(), 1, "only the record of the id is left: {records:?}");
+    // The state after such a crash: the tuning exists, and its command line is that of the submission.
+    std::fs::rename(&records[0], runs.join("t.submitted.json")).unwrap();
+    world.write("other.sh", QUICK);
+    let refused = world.hyperband(&["run", "request.json", "--", "sh", "other.sh"]).with_code(2);
+    assert!(refused.err.contains("was started with the command `sh train.sh`"), "{refused:?}");
+    world.write("train.sh", QUICK);
+    world.hyperband(&["resume", "t"]).with_code(0);
+    assert!(records[0].exists() && !runs.join("t.submitted.json").exists());
+}
+
 #[test]
 fn fresh_replaces_an_ended_and_an_interrupted_tuning() {
     let world = World::new(QUICK);
