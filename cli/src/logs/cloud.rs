@@ -26,6 +26,9 @@ const LATE: Millis = Millis::from_seconds(10);
 /// How long after its end the last lines of a job may show.
 const LATE_AFTER_END: Duration = Duration::from_secs(5);
 
+/// The error code for a missing log group.
+const NO_GROUP: &str = "ResourceNotFoundException";
+
 /// Prints the log of `job`.
 pub(super) async fn print_log(
     remote: &Remote,
@@ -44,10 +47,15 @@ pub(super) async fn print_log(
     let mut ended = has_ended(job);
     let mut asked = Instant::now();
     loop {
-        if !log.print_new(printer).await? {
-            return Ok(());
+        let waits = options.follow && !ended;
+        match log.print_new(printer).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            // The first line of an account's first training job creates the log group.
+            Err(error) if waits && error.is(NO_GROUP) => {}
+            Err(error) => return Err(refused(error)),
         }
-        if ended || !options.follow {
+        if !waits {
             break;
         }
         sleep(READ_EVERY).await;
@@ -83,7 +91,7 @@ struct CloudLog<'a> {
 
 impl CloudLog<'_> {
     /// Prints all lines that are new. Returns false if standard output is closed.
-    async fn print_new(&mut self, printer: &mut Printer) -> Result<bool, Failure> {
+    async fn print_new(&mut self, printer: &mut Printer) -> Result<bool, ServiceError> {
         let prefix = self.host.as_ref().map_or_else(String::new, |host| format!("{host}-"));
         let mut members = json!({
             "logGroupName": LOG_GROUP,
@@ -91,7 +99,7 @@ impl CloudLog<'_> {
             "startTime": (self.newest - LATE).max(Time(0)).0,
         });
         loop {
-            let page = self.service.read("FilterLogEvents", &members).await.map_err(refused)?;
+            let page = self.service.read("FilterLogEvents", &members).await?;
             for event in page["events"].as_array().into_iter().flatten() {
                 if !self.print(event, printer) {
                     return Ok(false);
@@ -124,7 +132,7 @@ impl CloudLog<'_> {
 fn refused(error: ServiceError) -> Failure {
     let hint = if error.is_denied() {
         Some(format!("your credentials need logs:FilterLogEvents on the log group {LOG_GROUP}"))
-    } else if error.is("ResourceNotFoundException") {
+    } else if error.is(NO_GROUP) {
         Some("the account has no log of a training job: check the Region and the account".to_owned())
     } else {
         None

@@ -190,3 +190,57 @@ fn logs_of_a_stack_that_cannot_be_read_say_why() {
     let unset = world.hyperband(&["logs", "t", "--endpoint", &stack.endpoint]).with_code(2);
     assert!(unset.err.contains("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS"), "{unset:?}");
 }
+
+/// `--follow` ended with an error before the account's first training job had logged its first line.
+#[test]
+fn regression_logs_of_a_stack_follows_a_running_job_from_before_its_first_line_to_its_end() {
+    let world = World::new(
+        "touch began; while [ ! -e go ]; do sleep 0.02; done; printf '[8]\tvalidation-auc:0.5\n'; touch ended",
+    );
+    world.write_request("request.json", &limited(1, 1));
+    let stack = world.stack();
+    let run = world.start(&[]);
+    until("the job runs", || world.path("began").exists());
+    let (go, is_ended) = (world.path("go"), world.path("ended"));
+    let starts: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let kept = Arc::clone(&starts);
+    let logs = Service::start(move |call| {
+        let job = call.body["logStreamNamePrefix"].as_str().unwrap().trim_end_matches('/').to_owned();
+        let start = call.body["startTime"].as_i64().unwrap();
+        let event = |id: &str, at: i64, line: &str| {
+            let stream = format!("{job}/algo-1-1789000000000");
+            json!({"eventId": id, "logStreamName": stream, "timestamp": 1_789_000_000_000 + at, "message": line})
+        };
+        let (first, late) = (event("1", 20_000, "first"), event("2", 15_000, "late"));
+        let mut starts = kept.lock().unwrap();
+        starts.push(start);
+        let mut events = match starts.len() {
+            1 => {
+                return Answer::error(
+                    400,
+                    "ResourceNotFoundException",
+                    "The specified log group does not exist.",
+                );
+            }
+            2 => vec![],
+            3 => vec![first],
+            4 => vec![late, first],
+            _ => {
+                std::fs::write(&go, "").unwrap();
+                vec![event("3", 40_000, "second"), event("4", 40_000, "third")]
+            }
+        };
+        if starts.len() > 5 && is_ended.exists() {
+            events.push(event("5", 41_000, "last"));
+        }
+        events.retain(|event| event["timestamp"].as_i64().unwrap() >= start);
+        Answer::done(&json!({"events": events}))
+    });
+    let followed = world.logs_at(&stack.endpoint, &logs, &["0", "--follow"]).with_code(0);
+    assert_eq!(followed.out, "first\nlate\nsecond\nthird\nlast\n");
+    assert!(followed.err.starts_with("log of t-") && followed.err.lines().count() == 1, "{followed:?}");
+    let starts = starts.lock().unwrap();
+    assert_eq!(starts[..3], [0, 0, 0]);
+    assert_eq!((starts[3], starts[5]), (1_789_000_010_000, 1_789_000_030_000), "10 s before the newest line");
+    ended(run).with_code(0);
+}
