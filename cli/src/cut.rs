@@ -9,7 +9,7 @@ use wire::events::logs::Cut;
 use wire::request::{NUMBER_PATTERN, Request};
 
 use crate::text::short;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 const NAME_CHARACTERS: usize = 60;
 const LINE_CHARACTERS: usize = 120;
@@ -33,7 +33,7 @@ pub(crate) fn sample(metric: &str, regex: &str) -> Option<Warning> {
         short(&cut.line, LINE_CHARACTERS),
         cut.captured
     );
-    Some(Warning::new("NumberCut", message, advice(regex)))
+    Some(Warning::new(Code::NumberCut, message, advice(regex)))
 }
 
 /// Returns the warning about a line of the objective's log.
@@ -51,7 +51,7 @@ pub(crate) fn log_line(metric: &str, regex: &str, cut: &Cut) -> Warning {
         short(&cut.captured, NAME_CHARACTERS),
         short(&cut.whole, NAME_CHARACTERS)
     );
-    Warning::new("NumberCutInLog", message, advice(regex))
+    Warning::new(Code::NumberCutInLog, message, advice(regex))
 }
 
 /// Returns the line, from its beginning or from some text before the number.

@@ -21,7 +21,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
 use crate::text::{duration, usd};
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 use simulate::{Outcome, Setting, expected, full_set, shares, trials_of};
 
 /// Epoch length without `--epoch-seconds`. It affects the order in which trials reach rungs, and the jobs that a cap pays
@@ -148,7 +148,7 @@ impl Outlook {
         let (cost, cap) = (self.cost(&brackets.own)?, self.cap?);
         (cost > cap).then(|| {
             Warning::new(
-                "CapEndsEarly",
+                Code::CapEndsEarly,
                 format!(
                     "The tuning will end early: its expected cost of {} exceeds the cap of {}.",
                     usd(cost),
@@ -165,7 +165,7 @@ impl Outlook {
         let allowed = self.definition.job.max_runtime_seconds;
         if needed > allowed {
             return Some(Warning::new(
-                "JobsCutByMaxRuntime",
+                Code::JobsCutByMaxRuntime,
                 format!(
                     "A job with all {} epochs needs {needed} s, but its time limit is {allowed} s: no trial reaches \
                      the last epoch.",
@@ -179,7 +179,7 @@ impl Outlook {
         let wall = brackets.own.wall_ms.div_ceil(1_000);
         let limit = self.definition.limits.max_runtime_seconds.filter(|limit| wall > *limit)?;
         Some(Warning::new(
-            "TuningCutByMaxRuntime",
+            Code::TuningCutByMaxRuntime,
             format!(
                 "The tuning will end early: its expected time of {wall} s exceeds its time limit of {limit} s."
             ),
@@ -195,7 +195,7 @@ pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
     let (whole, plan, jobs) = (request.whole_plan()?, request.plan()?, request.max_jobs());
     (compares(&whole) && !compares(&plan)).then(|| {
         Warning::new(
-            "MaxJobsCompareNothing",
+            Code::MaxJobsCompareNothing,
             format!("{jobs} training jobs are too few to compare trials: each of them runs to its end."),
             format!(
                 "Set MaxNumberOfTrainingJobs to {} or more. A full set of brackets has {}.",
@@ -213,7 +213,7 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
     (at_once < parallel).then(|| {
         Warning::new(
-            "CapAdmitsFewerJobs",
+            Code::CapAdmitsFewerJobs,
             format!(
                 "At first only {at_once} of {parallel} training jobs can run in parallel: each job reserves its \
                  worst-case cost of {}, and the cap is {}.",
@@ -307,4 +307,4 @@ impl Brackets {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

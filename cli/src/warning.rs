@@ -7,11 +7,76 @@ use serde_json::{Value, json};
 
 use crate::text::clean;
 
+/// Defines [`Code`] with the list of its values, so that no value is missing from the list.
+macro_rules! codes {
+    ($($name:ident,)*) => {
+        /// The kind of a warning. Its name is stable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Code {
+            $($name,)*
+        }
+
+        impl Code {
+            /// All kinds.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Returns the name.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    NoCostCap,
+    CapAdmitsFewerJobs,
+    CapEndsEarly,
+    SpotWithoutCheckpoint,
+    PromoteWithoutCheckpoint,
+    SpotWaitShort,
+    SpotWaitAboveHour,
+    InstanceQuota,
+    InstancesPerJobQuota,
+    WarmPoolQuota,
+    KeepAliveLong,
+    EpochsCountedOnSpot,
+    ShardedNeedsObjects,
+    ShardedValidation,
+    MaxJobsCompareNothing,
+    MaxResourceNotReached,
+    JobsCutByMaxRuntime,
+    TuningCutByMaxRuntime,
+    RangeOfOneValue,
+    LinearOverOrders,
+    LinearRate,
+    ObjectiveDirection,
+    NoValuesPerEpoch,
+    ResourceIsCheckpoints,
+    ObjectiveAtEnd,
+    ResumeBroken,
+    NoCheckpoints,
+    StoppedJobsLeaveNoModel,
+    BuiltInDefinitions,
+    LineNotCertain,
+    RegexRequiredByStack,
+    NumberCut,
+    NumberCutInLog,
+    ObjectiveNotInLog,
+    ObjectiveOnceInLog,
+    EpochNotInLog,
+    EpochBelowBase,
+    EpochAboveBase,
+}
+
 /// One warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// Stable name.
-    pub(crate) code: &'static str,
+    /// Its kind.
+    pub(crate) code: Code,
     /// What will happen, as a sentence.
     pub(crate) message: String,
     /// How to avoid it, as a sentence.
@@ -19,7 +84,7 @@ pub(crate) struct Warning {
 }
 
 impl Warning {
-    pub(crate) fn new(code: &'static str, message: impl Into<String>, advice: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { code, message: message.into(), advice: advice.into() }
     }
 }
@@ -28,7 +93,7 @@ impl Warning {
 pub(crate) fn text(warnings: &[Warning]) -> String {
     let mut text = String::new();
     for Warning { code, message, advice } in warnings {
-        let word = style("warning:").yellow().bold();
+        let (word, code) = (style("warning:").yellow().bold(), code.name());
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{word} {} [{code}]\n  {}", clean(message), clean(advice));
     }
@@ -38,13 +103,14 @@ pub(crate) fn text(warnings: &[Warning]) -> String {
 /// Returns the warning as text without colors, for standard error.
 pub(crate) fn plain(warning: &Warning) -> String {
     let Warning { code, message, advice } = warning;
+    let code = code.name();
     format!("warning: {message} [{code}]\n  {advice}")
 }
 
 /// Returns the warnings as a JSON array.
 pub(crate) fn json(warnings: &[Warning]) -> Value {
-    let shown = warnings
-        .iter()
-        .map(|warning| json!({"Code": warning.code, "Message": warning.message, "Advice": warning.advice}));
+    let shown = warnings.iter().map(
+        |warning| json!({"Code": warning.code.name(), "Message": warning.message, "Advice": warning.advice}),
+    );
     Value::Array(shown.collect())
 }

@@ -11,7 +11,7 @@ use wire::events::logs::{Cut, Explanation, MetricPattern};
 use wire::request::Request;
 
 use crate::check::hint::Hints;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 /// Maximum bytes to keep of a line. Longer lines cannot contain a metric.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -220,13 +220,13 @@ impl Findings {
         if found.matched == 0 {
             let hint = found.hint.clone().unwrap_or_default();
             return vec![Warning::new(
-                "ObjectiveNotInLog",
+                Code::ObjectiveNotInLog,
                 format!(
                     "None of the {} lines of the log has a value of the objective '{}': the tuning could not compare \
                      its trials.",
                     self.lines, found.name
                 ),
-                format!("Hint: {hint}."),
+                format!("Correct the Regex or the output of the program: {hint}."),
             )];
         }
         self.epoch_warning(found).into_iter().chain(self.single_value(found)).collect()
@@ -237,7 +237,7 @@ impl Findings {
         let epochs = &found.epochs;
         if epochs.without == found.matched {
             return Some(Warning::new(
-                "EpochNotInLog",
+                Code::EpochNotInLog,
                 format!(
                     "EpochPattern captures no epoch in the lines with '{}': all values would be ignored.",
                     found.name
@@ -249,7 +249,7 @@ impl Findings {
         let (first, wanted) = (u64::from(base), u64::from(base.saturating_sub(1)));
         if least < first {
             return Some(Warning::new(
-                "EpochBelowBase",
+                Code::EpochBelowBase,
                 format!(
                     "The log counts epochs from {least}, but the request from {first}: the first epoch would be lost."
                 ),
@@ -258,7 +258,7 @@ impl Findings {
         }
         (base == 0 && least == 1 && epochs.decreased == 0).then(|| {
             Warning::new(
-                "EpochAboveBase",
+                Code::EpochAboveBase,
                 "The log counts epochs from 1, but the request from 0: each epoch would count as the next one.",
                 "Set Controller.EpochBase to 1.",
             )
@@ -269,7 +269,7 @@ impl Findings {
     fn single_value(&self, found: &Found) -> Option<Warning> {
         (self.compares_epochs && found.matched == 1 && self.lines > 1).then(|| {
             Warning::new(
-                "ObjectiveOnceInLog",
+                Code::ObjectiveOnceInLog,
                 format!(
                     "Only one line of the log has a value of '{}': Hyperband cannot stop bad trials early.",
                     found.name

@@ -5,7 +5,7 @@ use wire::request::{NUMBER_PATTERN, Request};
 
 use super::log::Findings;
 use crate::cut;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 /// Path of the metrics' patterns.
 pub(super) const DEFINITIONS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -22,7 +22,7 @@ pub(super) fn missing(request: &Request, body: Value) -> Vec<String> {
 pub(super) fn required(metric: &str) -> Warning {
     let regex = format!("{}={NUMBER_PATTERN}", regex::escape(metric));
     Warning::new(
-        "RegexRequiredByStack",
+        Code::RegexRequiredByStack,
         format!("Metric '{metric}' has no Regex: a stack would reject this request."),
         format!(
             "`hyperband run` reads lines such as {metric}=0.5 or {metric}: 0.5. For a stack, add {} to \

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod examples;
+
 /// A request without warnings.
 fn calm() -> Value {
     let hello = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
@@ -15,7 +17,7 @@ fn calm() -> Value {
 fn codes(body: Value) -> Vec<&'static str> {
     let body = Request::check(body).unwrap_or_else(|error| panic!("{error}"));
     let request = for_this_machine(body.body().clone()).unwrap();
-    warnings::all(&request, false).iter().map(|warning| warning.code).collect()
+    warnings::all(&request, false).iter().map(|warning| warning.code.name()).collect()
 }
 
 fn changed(body: &Value, changes: &[(&str, Value)]) -> Value {
@@ -128,7 +130,7 @@ fn warm_pools_cause_warnings_about_quota_and_time() {
     let two = ("TrainingJobDefinition/ResourceConfig/InstanceCount", json!(2));
     let request = for_this_machine(changed(&keeping(600), &[two])).unwrap();
     let all = warnings::all(&request, false);
-    let quota = all.iter().find(|warning| warning.code == "WarmPoolQuota").unwrap();
+    let quota = all.iter().find(|warning| warning.code.name() == "WarmPoolQuota").unwrap();
     assert!(quota.advice.contains("'ml.m5.large for training warm pool usage' of 8"), "{quota:?}");
 }
 
@@ -198,6 +200,7 @@ fn limitations_of_the_algorithm_cause_warnings() {
         (vec![], built_in("linear-learner", "Minimize", "validation:objective_loss")),
         (vec!["ResourceIsCheckpoints", "LineNotCertain"], built_in("seq2seq", "Maximize", "validation:bleu")),
         (vec!["StoppedJobsLeaveNoModel", "LineNotCertain"], ntm.clone()),
+        (vec!["LineNotCertain"], changed(&ntm, &[("Controller/Refit", json!("Best"))])),
         (vec!["NoCheckpoints", "StoppedJobsLeaveNoModel", "LineNotCertain"], spot(&ntm, 120)),
         (
             vec!["BuiltInDefinitions"],
@@ -221,7 +224,7 @@ fn findings(body: Value, log: &str) -> Findings {
 }
 
 fn log_codes(found: &Findings) -> Vec<&'static str> {
-    found.warnings().iter().map(|warning| warning.code).collect()
+    found.warnings().iter().map(|warning| warning.code.name()).collect()
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn outlook(change: impl FnOnce(&mut Value)) -> Outlook {
 }
 
 fn codes(outlook: &Outlook) -> Vec<&'static str> {
-    outlook.warnings.iter().map(|warning| warning.code).collect()
+    outlook.warnings.iter().map(|warning| warning.code.name()).collect()
 }
 
 fn jobs(body: &mut Value, jobs: u32) {
@@ -86,10 +86,21 @@ fn the_jobs_choose_the_brackets() {
 #[test]
 fn jobs_that_compare_no_trials_cause_a_warning() {
     let few = outlook(|body| jobs(body, 2));
-    let warning = few.warnings.iter().find(|warning| warning.code == "MaxJobsCompareNothing").unwrap();
+    let warning = few.warnings.iter().find(|warning| warning.code.name() == "MaxJobsCompareNothing").unwrap();
     assert!(warning.message.starts_with("2 training jobs are too few to compare trials"), "{warning:?}");
     assert!(warning.advice.contains("MaxNumberOfTrainingJobs to 3 or more"), "{warning:?}");
     assert!(!codes(&outlook(|body| jobs(body, 3))).contains(&"MaxJobsCompareNothing"));
+}
+
+/// Returns an example of each warning that only `plan` has.
+pub(crate) fn examples() -> Vec<Warning> {
+    let poor = outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.02));
+    let short = outlook(|body| {
+        body["TrainingJobDefinition"]["StoppingCondition"] =
+            json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
+        body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxRuntimeInSeconds"] = json!(600);
+    });
+    [poor.warnings, short.warnings].concat()
 }
 
 #[test]

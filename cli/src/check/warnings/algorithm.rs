@@ -4,7 +4,7 @@ use wire::algorithm::{Algorithm, Emission, Resume, StoppedModel, Unverified};
 use wire::request::{RESOURCE_NAMES, Request, RungExecution};
 
 use super::when;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 /// SageMaker's maximum of `MaxWaitTimeInSeconds` for built-in algorithms without checkpoints.
 const WAIT_SECONDS_MAX: u64 = 3_600;
@@ -37,7 +37,7 @@ fn too_few_epochs(request: &Request) -> Option<Warning> {
     let (name, epochs) = names.find_map(|name| Some((name, request.static_epochs(name)?)))?;
     when(epochs < max, || {
         Warning::new(
-            "MaxResourceNotReached",
+            Code::MaxResourceNotReached,
             format!(
                 "The static hyperparameter '{name}' ends a job after {epochs} epochs, but MaxResource is {max}: no \
                  trial reaches the last rung."
@@ -53,7 +53,7 @@ fn too_few_epochs(request: &Request) -> Option<Warning> {
 fn direction(request: &Request) -> Option<Warning> {
     let metric = request.built_in_metric().filter(|metric| metric.objective != request.objective())?;
     Some(Warning::new(
-        "ObjectiveDirection",
+        Code::ObjectiveDirection,
         format!(
             "The objective type of '{}' is {:?}, the wrong direction: the tuning would keep the worst trials.",
             metric.name,
@@ -69,7 +69,7 @@ fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning>
     }
     if !algorithm.emits_while_running() {
         return Some(Warning::new(
-            "NoValuesPerEpoch",
+            Code::NoValuesPerEpoch,
             format!(
                 "{algorithm} prints its metrics only at the end of a job: Hyperband cannot stop bad trials early."
             ),
@@ -80,7 +80,7 @@ fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning>
     match metric.emission {
         Emission::EveryEpoch => None,
         Emission::EveryCheckpoint => Some(Warning::new(
-            "ResourceIsCheckpoints",
+            Code::ResourceIsCheckpoints,
             format!(
                 "{algorithm} prints '{}' once per checkpoint: MinResource and MaxResource count checkpoints, not \
                  epochs.",
@@ -92,7 +92,7 @@ fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning>
             let running = algorithm.metrics.iter().filter(|metric| metric.emission != Emission::AtEnd);
             let names: Vec<&str> = running.map(|metric| metric.name).collect();
             Some(Warning::new(
-                "ObjectiveAtEnd",
+                Code::ObjectiveAtEnd,
                 format!(
                     "{algorithm} prints '{}' only at the end of a job: Hyperband cannot stop bad trials early.",
                     metric.name
@@ -109,23 +109,23 @@ fn resume(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
         Resume::Works => None,
         Resume::Broken => when(restarts, || {
             Warning::new(
-                "ResumeBroken",
+                Code::ResumeBroken,
                 format!(
                     "Current images of {algorithm} do not find their own checkpoints: after an interruption or a \
                      promotion, training restarts at round 0."
                 ),
-                "Use on-demand instances, or script mode with your own checkpoints. On spot instances, plan for \
-                 repeated rounds.",
+                "Use on-demand instances and RungExecution Stop, or script mode with your own checkpoints. Otherwise, \
+                 plan for repeated rounds.",
             )
         }),
         Resume::None => when(restarts, || {
             Warning::new(
-                "NoCheckpoints",
+                Code::NoCheckpoints,
                 format!(
                     "{algorithm} is not known to write checkpoints: after an interruption or a promotion, training \
                      restarts from the beginning."
                 ),
-                "Use on-demand instances if jobs are long.",
+                "If jobs are long, use on-demand instances and RungExecution Stop.",
             )
         }),
     }
@@ -136,7 +136,7 @@ fn long_wait(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     let wait = request.max_wait_seconds().filter(|_| request.is_spot() && none)?;
     when(wait > WAIT_SECONDS_MAX, || {
         Warning::new(
-            "SpotWaitAboveHour",
+            Code::SpotWaitAboveHour,
             format!(
                 "SageMaker will reject the spot jobs: for algorithms without checkpoints, such as {algorithm}, it \
                  allows a MaxWaitTimeInSeconds of at most {WAIT_SECONDS_MAX}, not {wait}."
@@ -147,11 +147,13 @@ fn long_wait(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
 }
 
 fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    const CODE: &str = "StoppedJobsLeaveNoModel";
     let (why, advice) = match algorithm.stopped_model {
         StoppedModel::Unknown => return None,
+        StoppedModel::None if request.refits() => return None,
         StoppedModel::None => {
-            (String::new(), "After the tuning, train the best configuration once more to the end.".to_owned())
+            let advice =
+                "Set Controller.Refit to Best: the tuning then trains the best configuration once more.";
+            (String::new(), advice.to_owned())
         }
         StoppedModel::With(name) => {
             let value = request.static_hyperparameter(name)?.trim_matches('"');
@@ -165,14 +167,18 @@ fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
         }
     };
     when(request.strategy().compares_trials(), || {
-        Warning::new(CODE, format!("A stopped job of {algorithm} saves no model{why}."), advice)
+        Warning::new(
+            Code::StoppedJobsLeaveNoModel,
+            format!("A stopped job of {algorithm} saves no model{why}."),
+            advice,
+        )
     })
 }
 
 fn definitions(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     when(request.metric_patterns().next().is_some(), || {
         Warning::new(
-            "BuiltInDefinitions",
+            Code::BuiltInDefinitions,
             format!(
                 "The request has MetricDefinitions for {algorithm}: SageMaker rejects them for built-in algorithms."
             ),
@@ -186,7 +192,7 @@ fn unsure(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     let open = algorithm.unverified.contains(&Unverified::Line) && request.metric_patterns().next().is_none();
     when(open, || {
         Warning::new(
-            "LineNotCertain",
+            Code::LineNotCertain,
             format!(
                 "The documentation does not say how {algorithm} prints '{}': the controller may find no values.",
                 request.objective_metric()

@@ -4,7 +4,7 @@ use tuning::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
 use wire::request::Request;
 
 use super::when;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 /// A typical instance quota of a new account.
 const NEW_ACCOUNT_INSTANCES: u64 = 4;
@@ -41,7 +41,7 @@ pub(super) fn stack_warnings(request: &Request) -> Vec<Warning> {
 fn no_cap(request: &Request) -> Option<Warning> {
     when(!request.is_capped(), || {
         Warning::new(
-            "NoCostCap",
+            Code::NoCostCap,
             "The request has no cost cap: nothing limits the cost of the tuning.",
             "Set Controller.MaxCostUsd. `hyperband plan` shows the expected cost.",
         )
@@ -51,7 +51,7 @@ fn no_cap(request: &Request) -> Option<Warning> {
 fn without_checkpoint(request: &Request) -> Option<Warning> {
     when(request.is_spot() && request.checkpoint_uri().is_none(), || {
         Warning::new(
-            "SpotWithoutCheckpoint",
+            Code::SpotWithoutCheckpoint,
             "The request uses spot instances without CheckpointConfig: an interrupted job restarts from the beginning.",
             "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use on-demand instances.",
         )
@@ -61,7 +61,7 @@ fn without_checkpoint(request: &Request) -> Option<Warning> {
 fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
     when(request.promotes() && request.checkpoint_uri().is_none(), || {
         Warning::new(
-            "PromoteWithoutCheckpoint",
+            Code::PromoteWithoutCheckpoint,
             "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \
              first epoch, and you pay for the repeated epochs.",
             "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use RungExecution Stop.",
@@ -76,7 +76,7 @@ fn short_wait(request: &Request) -> Option<Warning> {
     // For short jobs, a wait as long as the run is enough.
     when(wait < wanted.min(runtime.saturating_mul(2)), || {
         Warning::new(
-            "SpotWaitShort",
+            Code::SpotWaitShort,
             format!(
                 "MaxWaitTimeInSeconds is only {} s above MaxRuntimeInSeconds: a spot job that waits longer for \
                  capacity is cut short.",
@@ -98,7 +98,7 @@ fn quota(request: &Request) -> Option<Warning> {
     let kind = if request.is_spot() { "spot training job" } else { "training job" };
     when(at_once > NEW_ACCOUNT_INSTANCES, || {
         Warning::new(
-            "InstanceQuota",
+            Code::InstanceQuota,
             format!(
                 "The tuning uses up to {at_once} instances of {} at once. The quota of a new account can be \
                  {NEW_ACCOUNT_INSTANCES} or less; jobs above the quota wait.",
@@ -117,12 +117,12 @@ fn job_quota(request: &Request) -> Option<Warning> {
     let count = request.instance_count();
     when(count > JOB_INSTANCES, || {
         Warning::new(
-            "InstancesPerJobQuota",
+            Code::InstancesPerJobQuota,
             format!(
                 "A training job needs {count} instances, but the default quota is {JOB_INSTANCES} per training job: \
                  SageMaker may reject the jobs."
             ),
-            "Request a higher quota, or lower InstanceCount.",
+            "Request a higher quota of instances per training job in Service Quotas, or lower InstanceCount.",
         )
     })
 }
@@ -130,7 +130,7 @@ fn job_quota(request: &Request) -> Option<Warning> {
 fn warm_pool_quota(request: &Request) -> Option<Warning> {
     when(request.keep_alive_seconds() > 0, || {
         Warning::new(
-            "WarmPoolQuota",
+            Code::WarmPoolQuota,
             "KeepAlivePeriodInSeconds keeps instances in a warm pool. Warm pools have their own quota, which is 0 by \
              default: SageMaker may reject the jobs.",
             format!(
@@ -147,7 +147,7 @@ fn long_keep_alive(request: &Request) -> Option<Warning> {
     let seconds = request.keep_alive_seconds();
     when(seconds > KEEP_ALIVE_USUAL, || {
         Warning::new(
-            "KeepAliveLong",
+            Code::KeepAliveLong,
             format!(
                 "Instances stay allocated for up to {seconds} s after a training job. You pay for them until the next \
                  job uses them, and the cap reserves this cost for each job."
@@ -165,7 +165,7 @@ fn counted_epochs(request: &Request) -> Option<Warning> {
         request.strategy().compares_trials() && request.epoch_pattern().is_none() && request.is_spot();
     when(counted, || {
         Warning::new(
-            "EpochsCountedOnSpot",
+            Code::EpochsCountedOnSpot,
             "Without EpochPattern, the controller counts lines to find the epoch: a lost line or an interruption \
              shifts all later epochs.",
             "Print the epoch in the line of the objective, and set Controller.EpochPattern.",
@@ -177,7 +177,7 @@ fn sharded(request: &Request) -> Option<Warning> {
     let (channels, count) = (request.sharded_channels(), request.instance_count());
     when(!channels.is_empty(), || {
         Warning::new(
-            "ShardedNeedsObjects",
+            Code::ShardedNeedsObjects,
             format!(
                 "ShardedByS3Key splits the objects of these channels among {count} hosts: {}. A host without an object \
                  fails or does no work.",
@@ -192,7 +192,7 @@ fn sharded_validation(request: &Request) -> Option<Warning> {
     let evaluated = |name: &&str| ["validation", "test", "eval"].iter().any(|word| name.contains(word));
     let name = request.sharded_channels().into_iter().find(evaluated)?;
     Some(Warning::new(
-        "ShardedValidation",
+        Code::ShardedValidation,
         format!(
             "ShardedByS3Key splits the channel '{name}' among the hosts: the objective covers only a part of the data, \
              or is a mean over parts."

@@ -4,7 +4,7 @@ use search::{Domain, Parameter, Scaling};
 use wire::request::Request;
 
 use crate::plan::uncapped;
-use crate::warning::Warning;
+use crate::warning::{Code, Warning};
 
 /// Ratio of the bounds above which a linear scale rarely samples small values: 1 % of the samples are in the lowest
 /// hundredth.
@@ -49,7 +49,7 @@ fn of(parameter: &Parameter) -> Option<Warning> {
 
 fn single(name: &str, value: &str) -> Warning {
     Warning::new(
-        "RangeOfOneValue",
+        Code::RangeOfOneValue,
         format!("The range of '{name}' has only the value {value}: all trials use it."),
         format!("Move '{name}' to StaticHyperParameters, or widen the range."),
     )
@@ -66,7 +66,7 @@ fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
     let wide = |ratio: f64| min > 0.0 && max / min > ratio;
     if wide(LINEAR_RATIO) {
         return Some(Warning::new(
-            "LinearOverOrders",
+            Code::LinearOverOrders,
             format!(
                 "The range of '{name}' from {min} to {max} has a linear scale: small values are rarely sampled."
             ),
@@ -75,7 +75,7 @@ fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
     }
     if rate && wide(RATE_RATIO) {
         return Some(Warning::new(
-            "LinearRate",
+            Code::LinearRate,
             format!(
                 "'{name}' looks like a learning rate or a penalty, but its range from {min} to {max} has a linear \
                  scale: small values are rarely sampled."
@@ -85,7 +85,7 @@ fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
     }
     (rate && min <= 0.0 && max > 0.0).then(|| {
         Warning::new(
-            "LinearRate",
+            Code::LinearRate,
             format!(
                 "'{name}' looks like a learning rate or a penalty, but its range from {min} has a linear scale: small \
                  values are rarely sampled."
