@@ -8,6 +8,7 @@ use crate::failure::{Exit, Failure};
 use crate::orders::{OrderOutcome, Place};
 use crate::output::{print_json, print_out};
 use crate::run::ask;
+use crate::stop::already_ended;
 use crate::text::usd;
 
 /// Performs `hyperband change`.
@@ -19,11 +20,11 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
     let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
     let name = place.name(&options.name).await?;
     if let OrderOutcome::AlreadyEnded(status) = place.change(&name, &limits).await? {
-        return Err(Failure::usage(if status == "Stopping" {
-            format!("the tuning {name} is stopping: its limits cannot be changed")
+        return Err(if status == "Stopping" {
+            Failure::usage(format!("the tuning {name} is stopping: its limits cannot be changed"))
         } else {
-            format!("the tuning {name} has already ended: {status}")
-        }));
+            already_ended(&name, &status, &options.place.location_options())
+        });
     }
     let running = place.is_running();
     match options.output {

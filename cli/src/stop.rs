@@ -15,7 +15,7 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
     let Some(name) = &options.name else { return all::stop_all(&options, &place).await };
     let name = place.name(name).await?;
     if let OrderOutcome::AlreadyEnded(status) = place.stop(&name).await? {
-        return Err(Failure::usage(format!("the tuning {name} has already ended: {status}")));
+        return Err(already_ended(&name, &status, &options.place.location_options()));
     }
     let running = place.is_running();
     match options.output {
@@ -36,4 +36,10 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
         )),
     }
     Ok(Exit::Done)
+}
+
+/// Returns the error for a tuning that has ended, which has nothing to stop or to change.
+pub(crate) fn already_ended(name: &str, status: &str, place: &str) -> Failure {
+    Failure::usage(format!("the tuning {name} has already ended: {status}"))
+        .hint(format!("`hyperband describe {name}{place}` shows its result"))
 }

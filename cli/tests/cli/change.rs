@@ -32,7 +32,8 @@ fn limits_of_a_local_tuning_can_be_changed() {
     world.hyperband(&["stop", "t"]).with_code(0);
     ended(run).with_code(0);
     let late = world.hyperband(&["change", "t", "--pause"]).with_code(2);
-    assert_eq!(late.err, "error: the tuning t has already ended: Stopped\n");
+    let hint = "hint: `hyperband describe t` shows its result\n";
+    assert_eq!(late.err, format!("error: the tuning t has already ended: Stopped\n{hint}"));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn explained(reason: &str) -> String {
         "expected `,` or `}`" => fixed("',' or '}'", "add a comma after the value before, or end the object"),
         "expected `,` or `]`" => fixed("',' or ']'", "add a comma after the value before, or end the list"),
         "expected `:`" => fixed("':'", "add a colon between the name and the value"),
-        "key must be a string" => fixed("a name in double quotes", "put the name in double quotes"),
+        "key must be a string" => fixed("a name in double quotes", "write each member as \"NAME\": VALUE"),
         "trailing comma" => fixed("a value or a name", "remove one of the commas"),
         "trailing characters" => fixed("the end of the request", "remove the text after its last '}'"),
         "invalid escape" => fixed("an escape such as \\n or \\\\", "in a pattern, write each \\ as \\\\"),
