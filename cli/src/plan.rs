@@ -63,6 +63,9 @@ struct Brackets {
     why: RungsWhy,
     /// Maximum number of training jobs.
     jobs: u32,
+    /// Jobs at once that `MaxInstances` allows, and that the cap pays. `u32::MAX` without such a limit.
+    held: u32,
+    paid: u32,
     /// Whether a promoted trial continues from its checkpoint.
     resumes: bool,
     /// One full set of `plan` with `RungExecution` `Stop`.
@@ -263,7 +266,21 @@ impl Brackets {
         let own = expected(execution, &setting(jobs, jobs));
         let shares = shares(&plan, trials_of(&plan, execution, jobs));
         let min_resource = hyperband.min_resource;
-        Some(Self { plan, whole, shares, min_resource, execution, why, jobs, resumes, stop, promote, own })
+        Some(Self {
+            plan,
+            whole,
+            shares,
+            min_resource,
+            execution,
+            why,
+            jobs,
+            held,
+            paid,
+            resumes,
+            stop,
+            promote,
+            own,
+        })
     }
 
     /// Returns a sentence that says which `RungExecution` is cheaper.

@@ -82,11 +82,25 @@ fn comparison(outlook: &Outlook, brackets: &Brackets) -> String {
     let head = ["RUNG EXECUTION", "JOBS", "EPOCHS", "BILLED", "WALL TIME", "EXPECTED COST"];
     let columns = head.iter().take(rows[0].len()).copied().collect::<Vec<_>>();
     format!(
-        "one full set of these brackets, {} parallel jobs; {times}\n{}{}\n",
-        outlook.request.max_parallel(),
+        "one full set of these brackets, {}; {times}\n{}{}\n",
+        at_once(outlook.request.max_parallel(), brackets),
         table(&columns, &rows, &[1, 2, 3, 4, 5]),
         brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some())
     )
+}
+
+/// Returns how many jobs run at once, and the lowest limit below `MaxParallelTrainingJobs`.
+fn at_once(parallel: u32, brackets: &Brackets) -> String {
+    let Brackets { held, paid, .. } = *brackets;
+    let jobs = if parallel == 1 { "job" } else { "jobs" };
+    let limit = if paid < parallel.min(held) {
+        format!(", the cap pays {paid}")
+    } else if held < parallel {
+        format!(", MaxInstances allows {held}")
+    } else {
+        String::new()
+    };
+    format!("at most {parallel} {jobs} at once (MaxParallelTrainingJobs){limit}")
 }
 
 /// Returns the lines about the request itself.

@@ -104,6 +104,26 @@ pub(crate) fn examples() -> Vec<Warning> {
 }
 
 #[test]
+fn the_head_says_how_many_jobs_run_at_once_and_what_limits_them() {
+    let head = |change: fn(&mut Value)| {
+        let text = show::text(&outlook(change));
+        let (_, rest) = text.split_once("one full set of these brackets, ").unwrap();
+        rest.split_once(';').unwrap().0.to_owned()
+    };
+    let all = "at most 4 jobs at once (MaxParallelTrainingJobs)";
+    assert_eq!(head(|_| {}), all);
+    // A job reserves at most 0.013417 USD.
+    assert_eq!(head(|body| body["Controller"]["MaxCostUsd"] = json!(0.03)), format!("{all}, the cap pays 2"));
+    let three = head(|body| body["Controller"]["MaxInstances"] = json!(3));
+    assert_eq!(three, format!("{all}, MaxInstances allows 3"));
+    let both = head(|body| {
+        body["Controller"]["MaxInstances"] = json!(3);
+        body["Controller"]["MaxCostUsd"] = json!(0.03);
+    });
+    assert_eq!(both, format!("{all}, the cap pays 2"), "the lower limit counts");
+}
+
+#[test]
 fn limits_that_end_a_tuning_early_cause_warnings() {
     assert!(codes(&outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.02))).contains(&"CapEndsEarly"));
     assert!(codes(&outlook(|_| {})).contains(&"JobsCutByMaxRuntime"), "27 epochs of 30 s in 60 s");

@@ -13,7 +13,7 @@ fn a_plan_is_shown_without_starting_anything() {
     for part in [
         "t: Hyperband from 1 to 9 epochs, reduction factor 3\n",
         "      0     0       3       5\n",
-        "one full set of these brackets, 2 parallel jobs; 3 min 0 s per start-up, 1 min 0 s per epoch\n",
+        "one full set of these brackets, at most 2 jobs at once (MaxParallelTrainingJobs); 3 min 0 s per start-up, 1 min 0 s per epoch\n",
         "Stop (this request)     5 ",
         "Promote                 6      24 ",
         "is cheaper here",
