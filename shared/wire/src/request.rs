@@ -489,12 +489,6 @@ impl Request {
         all.filter(|(key, _)| !is_controller_tag(key))
     }
 
-    /// Returns all tags of the request by key, also those that set fields of `Controller`.
-    pub fn sent_tags(&self) -> BTreeMap<String, String> {
-        let pair = |tag: &Tag| Some((tag.key.clone()?, tag.value.clone()?));
-        self.fields.tags.iter().filter_map(pair).collect()
-    }
-
     /// Returns the user's tags by key.
     pub fn tags(&self) -> BTreeMap<String, String> {
         self.job_tags().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()

@@ -92,7 +92,7 @@ async fn a_training_job_is_described_like_sagemaker_does_and_with_its_curve() {
 }
 
 #[tokio::test]
-async fn a_training_job_of_another_tuning_or_of_nobody_is_not_found() {
+async fn a_training_job_of_another_tuning_or_of_no_tuning_is_not_found() {
     let api = open();
     let id = running(&api).await;
     let other = format!("{}abcdef-0-0-1", id.strip_suffix(&id[id.len() - 6..]).unwrap());

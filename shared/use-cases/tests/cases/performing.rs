@@ -209,9 +209,9 @@ fn regression_the_next_batch_does_not_wait_for_starts() {
     let payloads = another.payloads.into_inner().unwrap();
     assert_eq!(payloads, [json!({"hyperbandStarts": [[stack.id, "start-0-0-1"]]})]);
     // The other invocation hands nothing over.
-    let (nobody, mut acts) = (Another::new(Ok(())), Acts::default());
-    now(stack.actuator.handle_handing_over(&payloads[0], &nobody, || true, &mut acts));
-    assert!(nobody.payloads.into_inner().unwrap().is_empty());
+    let (third, mut acts) = (Another::new(Ok(())), Acts::default());
+    now(stack.actuator.handle_handing_over(&payloads[0], &third, || true, &mut acts));
+    assert!(third.payloads.into_inner().unwrap().is_empty());
     assert_eq!(stack.calls(), ["create"]);
     assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
 }

@@ -140,6 +140,12 @@ impl Request {
         }
     }
 
+    /// Returns all tags of the request by key, also those that set fields of `Controller`.
+    pub fn sent_tags(&self) -> BTreeMap<String, String> {
+        let pair = |tag: &super::fields::Tag| Some((tag.key.clone()?, tag.value.clone()?));
+        self.fields.tags.iter().filter_map(pair).collect()
+    }
+
     /// Returns the user's tags in their order, then the controller's.
     fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
         let ours = ours.iter().map(|(key, value)| (key.as_str(), value.as_str()));
