@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, to_value};
 use tuning::money::MicroUsd;
-use use_cases::cost::{CostError, Tally, page};
+use use_cases::cost::{CostError, Tally, booked, page};
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 
 use crate::arguments::{Named, Output, Source};
@@ -29,8 +29,11 @@ pub(crate) async fn cost(options: Named<Source>) -> Result<Exit, Failure> {
         Printer { output: options.output, name_width: id.len() + KEY_WIDTH, begun: false, jobs: 0 };
     let (mut tally, mut after) = (Tally::default(), None);
     loop {
-        let page =
-            page(&tuning.store, tuning.jobs.as_ref(), id, after, JOBS_PER_PAGE).await.map_err(failure)?;
+        let page = match &tuning.jobs {
+            Some(jobs) => page(&tuning.store, jobs, id, after, JOBS_PER_PAGE).await,
+            None => booked(&tuning.store, id, after, JOBS_PER_PAGE).await,
+        };
+        let page = page.map_err(failure)?;
         let page = page.ok_or_else(|| tuning.deleted())?;
         tally.add(&page);
         printer.page(&page)?;

@@ -31,9 +31,11 @@ async fn ordered(service: &Service) -> (Stage, String, Vec<Value>) {
 
 /// Returns services of which SageMaker answers with this error.
 fn refusing(code: &'static str, message: &'static str) -> Service {
-    Service::start(move |call| match call.target.starts_with("SageMaker.") {
-        true => Answer::error(400, code, message),
-        false => Answer::done(&json!({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]})),
+    Service::start(move |call| {
+        if call.target.starts_with("SageMaker.") {
+            return Answer::error(400, code, message);
+        }
+        Answer::done(&json!({"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}))
     })
 }
 

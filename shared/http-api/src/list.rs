@@ -106,7 +106,7 @@ impl<'a> Members<'a> {
     }
 
     /// Returns the last position of the previous page of `list`.
-    fn after(&self, list: &str) -> Result<Option<String>, ApiError> {
+    pub(crate) fn after(&self, list: &str) -> Result<Option<String>, ApiError> {
         let token = self.next_token()?;
         token.map(|token| place_in(token, list).ok_or_else(wrong_token)).transpose()
     }

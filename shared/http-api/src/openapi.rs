@@ -1,6 +1,8 @@
 //! The `OpenAPI` document of the REST routes. The schemas come from the types of the responses and from the constraints of
 //! requests.
 
+use std::collections::BTreeMap;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -11,9 +13,12 @@ use wire::describe::{
 use wire::request::ErrorBody;
 
 use crate::list::{JOB_STATUSES, MAX_RESULTS_MAX, TUNING_STATUSES};
+use crate::rest::{ROWS_MAX, STEPS_MAX};
 
 /// The place of schemas in the document.
 const SCHEMAS: &str = "#/components/schemas/";
+/// The values of `SortOrder`.
+const ORDERS: [&str; 2] = ["Ascending", "Descending"];
 
 /// Returns the document.
 pub(crate) fn document() -> Value {
@@ -45,31 +50,109 @@ pub(crate) fn document() -> Value {
 }
 
 fn paths(types: &mut SchemaGenerator) -> Value {
+    let error = reference::<ErrorBody>(types);
     let name = path_parameter("name", "Name of the tuning job", "^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,31}$");
     let job = path_parameter("job", "Name of the training job", "^[a-zA-Z0-9-]{1,63}$");
-    let order =
-        |values: &[&str]| [choice("SortBy", values), choice("SortOrder", &["Ascending", "Descending"])];
-    let time = |name: &str| query(name, json!({"type": "string", "format": "date-time"}));
-    let tunings: Vec<Value> = page(MAX_RESULTS_MAX)
-        .into_iter()
-        .chain(order(&["Name", "CreationTime", "Status"]))
-        .chain([
-            choice("StatusEquals", &TUNING_STATUSES),
-            query("NameContains", json!({"type": "string"})),
-            query("Submitter", json!({"type": "string"})),
-            time("CreationTimeAfter"),
-            time("CreationTimeBefore"),
-            time("LastModifiedTimeAfter"),
-            time("LastModifiedTimeBefore"),
-        ])
-        .collect();
-    let jobs: Vec<Value> = page(MAX_RESULTS_MAX)
-        .into_iter()
-        .chain(order(&["Name", "CreationTime", "Status", "FinalObjectiveMetricValue"]))
-        .chain([choice("StatusEquals", &JOB_STATUSES)])
-        .collect();
-    let request = json!({"$ref": format!("{SCHEMAS}TuningRequest")});
-    let change = json!({
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for Row { route, id, summary, parameters, body, answer } in routes(types) {
+        let (method, path) = route.split_once(' ').unwrap_or_default();
+        let of_path =
+            [("{name}", &name), ("{job}", &job)].into_iter().filter(|(part, _)| path.contains(part));
+        let parameters: Vec<Value> = of_path.map(|(_, one)| one.clone()).chain(parameters).collect();
+        let status = if id == "createTuningJob" { "201" } else { "200" };
+        let content = |schema: &Value| json!({"application/json": {"schema": schema}});
+        let mut operation = json!({
+            "operationId": id,
+            "summary": summary,
+            "parameters": parameters,
+            "responses": {
+                status: {"description": "Done", "content": content(&answer)},
+                "4XX": {"description": "Refused, with a code of AWS", "content": content(&error)},
+                "5XX": {"description": "Failed; a retry may help", "content": content(&error)},
+            },
+        });
+        if let Some(body) = body {
+            operation["requestBody"] = json!({"required": true, "content": content(&body)});
+        }
+        paths.entry(path).or_default().insert(method.to_lowercase(), operation);
+    }
+    json!(paths)
+}
+
+/// One operation.
+struct Row {
+    route: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    answer: Value,
+}
+
+impl Row {
+    fn new(route: &'static str, id: &'static str, summary: &'static str, answer: Value) -> Self {
+        Self { route, id, summary, parameters: Vec::new(), body: None, answer }
+    }
+
+    fn body(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    fn with(self, parameters: Vec<Value>) -> Self {
+        Self { parameters, ..self }
+    }
+}
+
+#[rustfmt::skip]
+fn routes(types: &mut SchemaGenerator) -> Vec<Row> {
+    let nothing = json!({"type": "object", "maxProperties": 0});
+    let row = Row::new;
+    vec![
+        row("POST /tuning-jobs", "createTuningJob", "Start a tuning job. The same request again answers the same ARN",
+            reference::<CreatedTuning>(types)).body(json!({"$ref": format!("{SCHEMAS}TuningRequest")})),
+        row("GET /tuning-jobs", "listTuningJobs", "List tuning jobs", reference::<TuningPage>(types))
+            .with(tuning_filters()),
+        row("GET /tuning-jobs/{name}", "describeTuningJob", "Describe a tuning job", reference::<TuningJob>(types)),
+        row("PATCH /tuning-jobs/{name}", "changeTuningJob", "Change limits of a running tuning job", nothing.clone())
+            .body(change()),
+        row("DELETE /tuning-jobs/{name}", "deleteTuningJob", "Delete an ended tuning job", nothing.clone()),
+        row("POST /tuning-jobs/{name}/stop", "stopTuningJob", "Stop a tuning job and its training jobs",
+            nothing.clone()),
+        row("GET /tuning-jobs/{name}/training-jobs", "listTrainingJobs", "List the training jobs of a tuning job",
+            reference::<TrainingJobPage>(types)).with(job_filters()),
+        row("GET /tuning-jobs/{name}/training-jobs/{job}", "getTrainingJob", "Show a training job with its curve",
+            reference::<TrainingJobDetail>(types)),
+        row("POST /tuning-jobs/{name}/training-jobs/{job}/stop", "stopTrainingJob",
+            "Stop a training job; its tuning job goes on", nothing),
+        row("GET /tuning-jobs/{name}/decisions", "listDecisions", "List the recorded steps of a tuning job",
+            reference::<DecisionPage<Value>>(types)).with(page(STEPS_MAX)),
+        row("GET /tuning-jobs/{name}/rows", "listRows", "List the stored rows of a tuning job",
+            reference::<RowPage>(types)).with(page(ROWS_MAX)),
+        row("GET /tuning-jobs/{name}/cost", "getCost", "Show the booked costs of a tuning job",
+            json!({"type": "object"})).with(page(MAX_RESULTS_MAX)),
+        row("GET /openapi.json", "getOpenApi", "Return this document", json!({"type": "object"})),
+    ]
+}
+
+fn tuning_filters() -> Vec<Value> {
+    let text = |name: &str| query(name, &json!({"type": "string"}));
+    let time = |name: &str| query(name, &json!({"type": "string", "format": "date-time"}));
+    let order = [choice("SortBy", &["Name", "CreationTime", "Status"]), choice("SortOrder", &ORDERS)];
+    let filters = [choice("StatusEquals", &TUNING_STATUSES), text("NameContains"), text("Submitter")];
+    let times =
+        ["CreationTimeAfter", "CreationTimeBefore", "LastModifiedTimeAfter", "LastModifiedTimeBefore"]
+            .map(time);
+    page(MAX_RESULTS_MAX).into_iter().chain(order).chain(filters).chain(times).collect()
+}
+
+fn job_filters() -> Vec<Value> {
+    let order = choice("SortBy", &["Name", "CreationTime", "Status", "FinalObjectiveMetricValue"]);
+    let others = [order, choice("SortOrder", &ORDERS), choice("StatusEquals", &JOB_STATUSES)];
+    page(MAX_RESULTS_MAX).into_iter().chain(others).collect()
+}
+
+fn change() -> Value {
+    json!({
         "type": "object",
         "minProperties": 1,
         "additionalProperties": false,
@@ -78,56 +161,6 @@ fn paths(types: &mut SchemaGenerator) -> Value {
             "MaxParallelTrainingJobs": {"type": "integer", "minimum": 1, "maximum": 1000},
             "paused": {"type": "boolean"},
         },
-    });
-    let created = reference::<CreatedTuning>(types);
-    let error = reference::<ErrorBody>(types);
-    let nothing = json!({"type": "object", "maxProperties": 0});
-    let operation =
-        |id: &str, summary: &str, parameters: &[Value], body: Option<&Value>, answer: (u16, Value)| {
-            operation(id, summary, parameters, body, answer, &error)
-        };
-    let named = std::slice::from_ref(&name);
-    let both = [name.clone(), job];
-    let with = |more: Vec<Value>| [vec![name.clone()], more].concat();
-    json!({
-        "/tuning-jobs": {
-            "post": operation("createTuningJob", "Start a tuning job. The same request again answers the same ARN", &[],
-                Some(&request), (201, created)),
-            "get": operation("listTuningJobs", "List tuning jobs", &tunings, None, (200, reference::<TuningPage>(types))),
-        },
-        "/tuning-jobs/{name}": {
-            "get": operation("describeTuningJob", "Describe a tuning job", named, None, (200, reference::<TuningJob>(types))),
-            "patch": operation("changeTuningJob", "Change limits of a running tuning job", named, Some(&change),
-                (200, nothing.clone())),
-            "delete": operation("deleteTuningJob", "Delete an ended tuning job", named, None, (200, nothing.clone())),
-        },
-        "/tuning-jobs/{name}/stop": {
-            "post": operation("stopTuningJob", "Stop a tuning job and its training jobs", named, None,
-                (200, nothing.clone())),
-        },
-        "/tuning-jobs/{name}/training-jobs": {
-            "get": operation("listTrainingJobs", "List the training jobs of a tuning job", &with(jobs), None,
-                (200, reference::<TrainingJobPage>(types))),
-        },
-        "/tuning-jobs/{name}/training-jobs/{job}": {
-            "get": operation("getTrainingJob", "Show a training job with its curve", &both, None,
-                (200, reference::<TrainingJobDetail>(types))),
-        },
-        "/tuning-jobs/{name}/training-jobs/{job}/stop": {
-            "post": operation("stopTrainingJob", "Stop a training job; its tuning job goes on", &both, None,
-                (200, nothing)),
-        },
-        "/tuning-jobs/{name}/decisions": {
-            "get": operation("listDecisions", "List the recorded steps of a tuning job", &with(page(50)), None,
-                (200, reference::<DecisionPage<Value>>(types))),
-        },
-        "/tuning-jobs/{name}/rows": {
-            "get": operation("listRows", "List the stored rows of a tuning job", &with(page(200)), None,
-                (200, reference::<RowPage>(types))),
-        },
-        "/openapi.json": {
-            "get": operation("getOpenApi", "Return this document", &[], None, (200, json!({"type": "object"}))),
-        },
     })
 }
 
@@ -135,48 +168,23 @@ fn reference<T: JsonSchema>(types: &mut SchemaGenerator) -> Value {
     types.subschema_for::<T>().to_value()
 }
 
-fn operation(
-    id: &str,
-    summary: &str,
-    parameters: &[Value],
-    body: Option<&Value>,
-    (status, answer): (u16, Value),
-    error: &Value,
-) -> Value {
-    let content = |schema: &Value| json!({"application/json": {"schema": schema}});
-    let mut operation = json!({
-        "operationId": id,
-        "summary": summary,
-        "parameters": parameters,
-        "responses": {
-            status.to_string(): {"description": "Done", "content": content(&answer)},
-            "4XX": {"description": "Refused, with a code of AWS", "content": content(error)},
-            "5XX": {"description": "Failed; a retry may help", "content": content(error)},
-        },
-    });
-    if let Some(body) = body {
-        operation["requestBody"] = json!({"required": true, "content": content(body)});
-    }
-    operation
-}
-
 fn path_parameter(name: &str, description: &str, pattern: &str) -> Value {
     json!({"name": name, "in": "path", "required": true, "description": description,
         "schema": {"type": "string", "pattern": pattern}})
 }
 
-fn query(name: &str, schema: Value) -> Value {
+fn query(name: &str, schema: &Value) -> Value {
     json!({"name": name, "in": "query", "schema": schema})
 }
 
 fn choice(name: &str, values: &[&str]) -> Value {
-    query(name, json!({"type": "string", "enum": values}))
+    query(name, &json!({"type": "string", "enum": values}))
 }
 
 /// Returns the parameters of a page of at most `most` entries.
 fn page(most: u64) -> Vec<Value> {
     vec![
-        query("MaxResults", json!({"type": "integer", "minimum": 1, "maximum": most})),
-        query("NextToken", json!({"type": "string"})),
+        query("MaxResults", &json!({"type": "integer", "minimum": 1, "maximum": most})),
+        query("NextToken", &json!({"type": "string"})),
     ]
 }

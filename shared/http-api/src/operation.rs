@@ -43,6 +43,15 @@ pub enum Operation {
     ListTags(Resource),
     /// Adds tags to a tuning job.
     AddTags(Resource, BTreeMap<String, String>),
+    /// Shows the booked costs of a page of training jobs.
+    Cost {
+        /// Name of the tuning job.
+        tuning: String,
+        /// The last position of the previous page.
+        after: Option<String>,
+        /// Maximum number of training jobs.
+        limit: usize,
+    },
     /// Lists a page of the stored rows of a tuning job.
     Rows {
         /// Name of the tuning job.
@@ -119,6 +128,7 @@ impl Operation {
             Self::AddTags(..) => "AddTags",
             Self::Decisions { .. } => "ListDecisions",
             Self::Rows { .. } => "ListRows",
+            Self::Cost { .. } => "GetCost",
         }
     }
 
@@ -133,7 +143,8 @@ impl Operation {
             | Self::DescribeJob(_)
             | Self::ListTags(_)
             | Self::Decisions { .. }
-            | Self::Rows { .. } => Right::Read,
+            | Self::Rows { .. }
+            | Self::Cost { .. } => Right::Read,
             Self::Create { .. } | Self::Stop(_) | Self::StopJob(_) | Self::Change(..) | Self::AddTags(..) => {
                 Right::Use
             }
@@ -156,6 +167,7 @@ impl Operation {
             | Self::ListTags(Resource::Tuning(name) | Resource::Job(JobName { tuning: name, .. }))
             | Self::AddTags(Resource::Tuning(name) | Resource::Job(JobName { tuning: name, .. }), _)
             | Self::Rows { tuning: name, .. }
+            | Self::Cost { tuning: name, .. }
             | Self::Decisions { tuning: name, .. } => Some(name),
         }
     }

@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tuning::step::Step;
 use tuning::time::Time;
+use use_cases::cost::CostError;
 use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices};
 use use_cases::store::StoreError;
 use use_cases::submit::SubmitError;
 use use_cases::tags::TagError;
-use use_cases::{change, delete, lookup, rows, tags};
+use use_cases::{change, cost, delete, lookup, rows, tags};
+use wire::cost::CostPage;
 use wire::describe::{CreatedTuning, DecisionPage, RowPage, TuningBase, TuningPage};
 use wire::row_json;
 use wire::stored::{self, Head, IndexRow};
@@ -23,11 +25,11 @@ use crate::access::{Caller, Right};
 use crate::amz::unknown_job;
 use crate::error::ApiError;
 use crate::jobs;
-use crate::list::{TuningsQuery, token, unknown, within};
+use crate::list::{TuningsQuery, token, unknown, within, wrong_token};
 use crate::names::Names;
 use crate::openapi;
 use crate::operation::{JobName, Operation, Resource};
-use crate::rest::ROWS;
+use crate::rest::{COST, ROWS};
 
 /// Maximum number of table requests for a page of a list.
 const EFFORT_PER_LIST: usize = 1_000;
@@ -45,19 +47,11 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         place: &Place,
         id: &mut Option<String>,
     ) -> Result<Value, ApiError> {
-        let store = &*self.submit.store;
-        let now = self.submit.clock.now();
-        let row = match operation.tuning() {
-            None => None,
-            Some(name) => {
-                let row = lookup::find(store, name).await?;
-                // The same error as for a missing tuning: whether it exists is the secret.
-                if !caller.sees(row.submitter.as_deref()) {
-                    return Err(unknown(name));
-                }
-                Some(row)
-            }
-        };
+        let (store, now) = (&*self.submit.store, self.submit.clock.now());
+        let mut row = None;
+        if let Some(name) = operation.tuning() {
+            row = Some(self.visible(name, caller).await?);
+        }
         let found = row.as_ref().map(|row| row.id.clone()).unwrap_or_default();
         *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
@@ -77,8 +71,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             }
             Operation::List(query) => {
                 let own = caller.sees_own_only.then(|| caller.principal.clone()).flatten();
-                let query = TuningsQuery { of_caller: own, ..query.clone() };
-                Ok(json!(self.list(&query, place).await?))
+                Ok(json!(self.list(&TuningsQuery { of_caller: own, ..query.clone() }, place).await?))
             }
             Operation::Stop(_) => {
                 lookup::stop_found(store, &found, now).await?;
@@ -97,43 +90,68 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 let page = jobs::page(store, place, &found, query).await?.ok_or_else(|| unknown(name))?;
                 Ok(json!(page))
             }
-            Operation::Job(job) => Ok(json!(self.job(&found, job).await?.detail(place))),
-            Operation::DescribeJob(job) => Ok(self.job(&found, job).await?.described(place, &self.stack)),
-            Operation::StopJob(job) => {
-                let status = self.job(&found, job).await?.detail(place).job.status;
+            Operation::Job(job)
+            | Operation::DescribeJob(job)
+            | Operation::StopJob(job)
+            | Operation::ListTags(Resource::Job(job))
+            | Operation::AddTags(Resource::Job(job), _) => self.of_job(operation, &found, job, place).await,
+            Operation::ListTags(Resource::Tuning(name)) => {
+                Ok(tag_list(&tags::tags(store, &found).await?.ok_or_else(|| unknown(name))?))
+            }
+            Operation::AddTags(Resource::Tuning(name), new) => {
+                Ok(tag_list(&tags::add(store, &found, new).await.map_err(|error| tag_error(error, name))?))
+            }
+            Operation::Cost { tuning, after, limit } => {
+                let page = cost::booked(store, &found, after.clone(), *limit).await.map_err(cost_error)?;
+                let page = page.ok_or_else(|| unknown(tuning))?;
+                let next_token = page.next_token.as_ref().map(|next| token(COST, next));
+                Ok(json!(CostPage { next_token, ..page }))
+            }
+            Operation::Rows { tuning, position, limit } => {
+                let row = row.ok_or_else(|| unknown(tuning))?;
+                Ok(row_page(&rows::page(&*store.table, &row, position.clone(), *limit).await?))
+            }
+            Operation::Decisions { after, limit, .. } => {
+                Ok(json!(self.decisions(&found, *after, *limit).await?))
+            }
+        }
+    }
+
+    /// Returns the row of the tuning `name`.
+    async fn visible(&self, name: &str, caller: &Caller) -> Result<IndexRow, ApiError> {
+        let row = lookup::find(&self.submit.store, name).await?;
+        // The same error as for a missing tuning: whether it exists is the secret.
+        if caller.sees(row.submitter.as_deref()) { Ok(row) } else { Err(unknown(name)) }
+    }
+
+    /// Performs an operation on a training job of the tuning `found`.
+    async fn of_job(
+        &self,
+        operation: &Operation,
+        found: &str,
+        name: &JobName,
+        place: &Place,
+    ) -> Result<Value, ApiError> {
+        let job = self.job(found, name).await?;
+        match operation {
+            Operation::DescribeJob(_) => Ok(job.described(place, &self.stack)),
+            Operation::ListTags(_) => Ok(tag_list(&job.tags(&self.stack))),
+            Operation::AddTags(..) => Err(ApiError::validation(
+                "the tags of a training job are set when it is created: put them into Tags of the request of its \
+                 tuning job (at 'ResourceArn')",
+            )),
+            Operation::StopJob(_) => {
+                let status = job.detail(place).job.status;
                 if !["InProgress", "Stopping"].contains(&status.as_str()) {
                     return Err(ApiError::validation(format!(
                         "The request was rejected because the training job is in status {status}."
                     )));
                 }
-                lookup::stop_job_found(store, &found, job.key, now).await?;
+                let now = self.submit.clock.now();
+                lookup::stop_job_found(&self.submit.store, found, name.key, now).await?;
                 Ok(json!({}))
             }
-            Operation::ListTags(Resource::Job(job)) => {
-                Ok(tag_list(&self.job(&found, job).await?.tags(&self.stack)))
-            }
-            Operation::ListTags(Resource::Tuning(name)) => {
-                Ok(tag_list(&tags::tags(store, &found).await?.ok_or_else(|| unknown(name))?))
-            }
-            Operation::AddTags(Resource::Tuning(name), new) => match tags::add(store, &found, new).await {
-                Ok(all) => Ok(tag_list(&all)),
-                Err(TagError::NotFound) => Err(unknown(name)),
-                Err(TagError::Refused(message)) => Err(ApiError::validation(message)),
-                Err(TagError::Store(error)) => Err(error.into()),
-            },
-            Operation::AddTags(Resource::Job(_), _) => Err(ApiError::validation(
-                "the tags of a training job are set when it is created: put them into Tags of the request of its \
-                 tuning job (at 'ResourceArn')",
-            )),
-            Operation::Rows { tuning, position, limit } => {
-                let row = row.ok_or_else(|| unknown(tuning))?;
-                let page = rows::page(&*store.table, &row, position.clone(), *limit).await?;
-                let next_token = page.next.map(|next| token(ROWS, &next.text()));
-                Ok(json!(RowPage { rows: page.rows.iter().map(row_json::encode).collect(), next_token }))
-            }
-            Operation::Decisions { after, limit, .. } => {
-                Ok(json!(self.decisions(&found, *after, *limit).await?))
-            }
+            _ => Ok(json!(job.detail(place))),
         }
     }
 
@@ -216,6 +234,28 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         let more = page.next.is_some() || steps.len() < page.items.len();
         let next_token = steps.last().filter(|_| more).map(|step: &Step| step.n.to_string());
         Ok(DecisionPage { steps, next_token })
+    }
+}
+
+fn cost_error(error: CostError) -> ApiError {
+    match error {
+        CostError::Token(_) => wrong_token(),
+        CostError::Store(error) => error.into(),
+        // No training service is asked.
+        CostError::Training { .. } => ApiError::timed_out(),
+    }
+}
+
+fn row_page(page: &rows::RowPage) -> Value {
+    let next_token = page.next.as_ref().map(|next| token(ROWS, &next.text()));
+    json!(RowPage { rows: page.rows.iter().map(row_json::encode).collect(), next_token })
+}
+
+fn tag_error(error: TagError, name: &str) -> ApiError {
+    match error {
+        TagError::NotFound => unknown(name),
+        TagError::Refused(message) => ApiError::validation(message),
+        TagError::Store(error) => error.into(),
     }
 }
 

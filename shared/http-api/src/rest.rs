@@ -4,7 +4,7 @@ use use_cases::rows::Position;
 use wire::events::http::HttpRequest;
 
 use crate::error::ApiError;
-use crate::list::{JobsQuery, Members, TuningsQuery, place_in, wrong_token};
+use crate::list::{JobsQuery, MAX_RESULTS_MAX, Members, TuningsQuery, place_in, wrong_token};
 use crate::operation::{JobName, Operation};
 
 /// The routes in API Gateway's format, as in the stack's template. The last is for AWS JSON.
@@ -21,12 +21,16 @@ pub const ROUTES: [&str; 10] = [
     "POST /",
 ];
 
+/// The last parts of paths below a tuning job.
+const PARTS: [&str; 5] = ["stop", "training-jobs", "decisions", "rows", "cost"];
+/// The list of costs, in its tokens.
+pub(crate) const COST: &str = "cost";
 /// The list of rows, in its tokens.
 pub(crate) const ROWS: &str = "rows";
 /// Maximum number of rows in a page. Most have less than a kilobyte.
-const ROWS_MAX: u64 = 200;
+pub(crate) const ROWS_MAX: u64 = 200;
 /// Maximum number of steps in a page of decisions. A step can have tens of kilobytes.
-const STEPS_MAX: u64 = 50;
+pub(crate) const STEPS_MAX: u64 = 50;
 
 /// Reads the operation.
 pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
@@ -69,19 +73,29 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             });
             Ok(Operation::Rows { tuning: named(name)?, position: token.transpose()?, limit })
         }
-        (
-            _,
-            ["openapi.json"]
-            | ["tuning-jobs"]
-            | ["tuning-jobs", _]
-            | ["tuning-jobs", _, "stop" | "training-jobs" | "decisions" | "rows"]
-            | ["tuning-jobs", _, "training-jobs", _]
-            | ["tuning-jobs", _, "training-jobs", _, "stop"],
-        ) => Err(ApiError::method(format!("unsupported method {} for this path", shown(method)))),
+        ("GET", ["tuning-jobs", name, "cost"]) => {
+            query.only(&["NextToken", "MaxResults"])?;
+            let limit = query.number("MaxResults", MAX_RESULTS_MAX)?.unwrap_or(MAX_RESULTS_MAX);
+            let limit = usize::try_from(limit).unwrap_or(1);
+            Ok(Operation::Cost { tuning: named(name)?, after: query.after(COST)?, limit })
+        }
+        (_, path) if is_path(path) => {
+            Err(ApiError::method(format!("unsupported method {} for this path", shown(method))))
+        }
         _ => Err(ApiError::unknown_operation(format!(
             "unknown path {}: tuning jobs are at /tuning-jobs",
             shown(&request.path)
         ))),
+    }
+}
+
+/// Returns whether any method is supported for a path.
+fn is_path(path: &[&str]) -> bool {
+    match path {
+        ["tuning-jobs", _, "training-jobs", _, rest @ ..] => matches!(rest, [] | ["stop"]),
+        ["tuning-jobs", _, last] => PARTS.contains(last),
+        ["openapi.json" | "tuning-jobs"] | ["tuning-jobs", _] => true,
+        _ => false,
     }
 }
 

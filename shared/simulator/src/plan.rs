@@ -39,6 +39,16 @@ pub enum CrashOnce {
     Every,
 }
 
+/// Which invocation of the actuator performs the starts of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Starts {
+    /// The one that has the batch.
+    #[default]
+    Here,
+    /// Another one, as deployed.
+    HandedOver,
+}
+
 /// How the stream is divided into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Batches {
@@ -113,9 +123,9 @@ pub struct Plan {
     pub account_jobs: Option<usize>,
     /// Whether the training service accepts only one create per second.
     pub one_create_a_second: bool,
-    /// Whether an invocation of the actuator hands its starts over to another, as deployed.
+    /// Which invocation of the actuator performs the starts of a batch.
     #[serde(default)]
-    pub hands_over: bool,
+    pub starts: Starts,
     /// A call site where faults are more frequent, and the rate to add there.
     pub focus: Option<(Site, f64)>,
 }
@@ -148,7 +158,7 @@ impl Plan {
             time_limits: None,
             account_jobs: None,
             one_create_a_second: false,
-            hands_over: true,
+            starts: Starts::HandedOver,
             focus: None,
         }
     }
@@ -228,7 +238,11 @@ impl Plan {
             }),
             account_jobs: dice.chance(0.2).then(|| dice.index(6) + 1),
             one_create_a_second: dice.chance(0.5),
-            hands_over: Dice::new(seed, "hand over", 0).chance(0.7),
+            starts: if Dice::new(seed, "hand over", 0).chance(0.7) {
+                Starts::HandedOver
+            } else {
+                Starts::Here
+            },
             focus,
         }
     }

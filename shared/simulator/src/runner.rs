@@ -21,7 +21,7 @@ use crate::dice::Dice;
 use crate::fault::Kind;
 #[cfg(feature = "planted")]
 use crate::mutants::Mutant as Ports;
-use crate::plan::{HOUR, MINUTE, Plan, TimeLimits};
+use crate::plan::{HOUR, MINUTE, Plan, Starts, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
 use crate::tally::LogWriter;
@@ -107,7 +107,7 @@ impl Run {
     #[must_use]
     pub fn drawn_plain(seed: u64) -> Self {
         let run = Self::drawn(seed);
-        Self { cases: Case::all_drawn(seed, true), plan: Plan { hands_over: false, ..run.plan }, ..run }
+        Self { cases: Case::all_drawn(seed, true), plan: Plan { starts: Starts::Here, ..run.plan }, ..run }
     }
 
     /// Draws the history of `seed` with more frequent faults at `site`.

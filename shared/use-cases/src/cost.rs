@@ -18,7 +18,7 @@ use wire::stored;
 use crate::perform::bill::phase;
 use crate::ports::table::{Query, Table};
 use crate::ports::training::{Description, TrainingJobs, TrainingJobsError};
-use crate::store::{Store, StoreError, Tuning};
+use crate::store::{Loaded, Store, StoreError, Tuning};
 
 /// Prefix of the sort keys of job summaries, and therefore of page tokens.
 const JOB: &str = "JOB#";
@@ -50,55 +50,93 @@ enum Bill {
     /// Nothing.
     Unknown,
     /// Its description.
-    Of(Description),
+    Of(Box<Description>),
 }
 
 /// Returns about `limit` training jobs of tuning `id` after page token `after`, or `None` if the tuning does not exist.
-/// Without `jobs`, the page has the booked costs alone.
 pub async fn page<T: Table, J: TrainingJobs>(
     store: &Store<T>,
-    jobs: Option<&J>,
+    jobs: &J,
     id: &str,
     after: Option<String>,
     limit: usize,
 ) -> Result<Option<CostPage>, CostError> {
-    if let Some(token) = after.as_ref().filter(|token| !token.starts_with(JOB)) {
-        return Err(CostError::Token(token.clone()));
-    }
-    // The state is read first: a job that leaves it before the rows are read is then among the rows.
-    let Some(loaded) = store.load(id).await? else { return Ok(None) };
-    let (tuning, state) = (&loaded.tuning, &loaded.state);
-    let query = Query { after, ..Query::prefix(stored::tuning_partition(id), JOB, limit) };
-    let rows = store.table.query(&query).await.map_err(StoreError::from)?;
-    let summaries: Result<Vec<JobSummary>, _> = rows.items.iter().map(stored::job).collect();
-    let mut summaries = summaries.map_err(StoreError::from)?;
-    let pools: BTreeMap<JobKey, MicroUsd> =
-        state.pools.iter().map(|pool| (pool.job, pool.reservation)).collect();
-    summaries.extend(live(tuning, state, query.after.as_deref(), rows.next.as_deref()));
-    summaries.sort_by_key(|summary| summary.job);
-    summaries.dedup_by_key(|summary| summary.job);
-    for summary in summaries.iter_mut().filter(|summary| summary.cost.is_none()) {
-        // A bill above its reservation has raised the others.
-        let billed = state.billing.iter().find(|(key, _)| *key == summary.job);
-        summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.reservation);
-    }
-    let mut training_jobs = Vec::with_capacity(summaries.len());
-    for summary in &summaries {
+    let Some(listed) = Listed::read(store, id, after, limit).await? else { return Ok(None) };
+    let mut bills = Vec::with_capacity(listed.summaries.len());
+    for summary in &listed.summaries {
         let name = training_job_name(id, summary.job);
-        let bill = match jobs {
-            None => Bill::NotRead,
-            Some(jobs) => match jobs.describe(&name).await {
-                Ok(description) => Bill::Of(description),
-                Err(TrainingJobsError::NotFound(_)) => Bill::Unknown,
-                Err(source) => return Err(CostError::Training { job: name, source }),
-            },
-        };
-        let pool = pools.get(&summary.job).copied();
-        training_jobs.push(job_cost(tuning, name, summary, pool, &bill));
+        bills.push(match jobs.describe(&name).await {
+            Ok(description) => Bill::Of(Box::new(description)),
+            Err(TrainingJobsError::NotFound(_)) => Bill::Unknown,
+            Err(source) => return Err(CostError::Training { job: name, source }),
+        });
     }
-    let ledger = ledger(tuning, state);
-    let name = tuning.definition.name.clone();
-    Ok(Some(CostPage { tuning: name, step: loaded.head.step, ledger, training_jobs, next_token: rows.next }))
+    Ok(Some(listed.page(bills)))
+}
+
+/// Like [`page`], but with the booked costs alone: asks no training service.
+pub async fn booked<T: Table>(
+    store: &Store<T>,
+    id: &str,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Option<CostPage>, CostError> {
+    let listed = Listed::read(store, id, after, limit).await?;
+    Ok(listed.map(|listed| listed.page(std::iter::repeat_with(|| Bill::NotRead))))
+}
+
+/// The training jobs of a page.
+struct Listed {
+    loaded: Loaded,
+    summaries: Vec<JobSummary>,
+    next_token: Option<String>,
+}
+
+impl Listed {
+    async fn read<T: Table>(
+        store: &Store<T>,
+        id: &str,
+        after: Option<String>,
+        limit: usize,
+    ) -> Result<Option<Self>, CostError> {
+        if let Some(token) = after.as_ref().filter(|token| !token.starts_with(JOB)) {
+            return Err(CostError::Token(token.clone()));
+        }
+        // The state is read first: a job that leaves it before the rows are read is then among the rows.
+        let Some(loaded) = store.load(id).await? else { return Ok(None) };
+        let (tuning, state) = (&loaded.tuning, &loaded.state);
+        let query = Query { after, ..Query::prefix(stored::tuning_partition(id), JOB, limit) };
+        let rows = store.table.query(&query).await.map_err(StoreError::from)?;
+        let summaries: Result<Vec<JobSummary>, _> = rows.items.iter().map(stored::job).collect();
+        let mut summaries = summaries.map_err(StoreError::from)?;
+        summaries.extend(live(tuning, state, query.after.as_deref(), rows.next.as_deref()));
+        summaries.sort_by_key(|summary| summary.job);
+        summaries.dedup_by_key(|summary| summary.job);
+        for summary in summaries.iter_mut().filter(|summary| summary.cost.is_none()) {
+            // A bill above its reservation has raised the others.
+            let billed = state.billing.iter().find(|(key, _)| *key == summary.job);
+            summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.reservation);
+        }
+        Ok(Some(Self { loaded, summaries, next_token: rows.next }))
+    }
+
+    /// Returns the page, with a bill for each job.
+    fn page(self, bills: impl IntoIterator<Item = Bill>) -> CostPage {
+        let (tuning, state) = (&self.loaded.tuning, &self.loaded.state);
+        let pools: BTreeMap<JobKey, MicroUsd> =
+            state.pools.iter().map(|pool| (pool.job, pool.reservation)).collect();
+        let costs = self.summaries.iter().zip(bills).map(|(summary, bill)| {
+            let pool = pools.get(&summary.job).copied();
+            job_cost(tuning, training_job_name(&tuning.id, summary.job), summary, pool, &bill)
+        });
+        CostPage {
+            tuning: tuning.definition.name.clone(),
+            step: self.loaded.head.step,
+            ledger: ledger(tuning, state),
+            training_jobs: costs.collect(),
+            next_token: self.next_token,
+        }
+    }
 }
 
 /// Returns the jobs in the state whose rows lie after `after` and not after `last`.
@@ -128,7 +166,7 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
 fn job_cost(tuning: &Tuning, name: String, job: &JobSummary, pool: Option<MicroUsd>, bill: &Bill) -> JobCost {
     let shape = &tuning.definition.job;
     let described = match bill {
-        Bill::Of(description) => Some(description),
+        Bill::Of(description) => Some(&**description),
         Bill::NotRead | Bill::Unknown => None,
     };
     let billable = described.and_then(billed);

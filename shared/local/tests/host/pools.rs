@@ -57,8 +57,7 @@ async fn jobs_reuse_warm_pools_and_the_ledger_books_the_retained_time() {
     assert!(loaded.state.ledger.within_cap() && loaded.state.pools.is_empty());
 
     // The booked cost of each job equals its bill.
-    let page =
-        use_cases::cost::page(host.store(), Some(&records), &row.id, None, 100).await.unwrap().unwrap();
+    let page = use_cases::cost::page(host.store(), &records, &row.id, None, 100).await.unwrap().unwrap();
     assert!(page.training_jobs.iter().all(|job| !job.differs && job.note.is_none()), "{page:#?}");
     let settled = page.training_jobs.iter().filter(|job| job.booked_retained_seconds.is_some()).count();
     assert_eq!(settled, 8 - many(""), "{page:#?}");

@@ -19,6 +19,7 @@ use use_cases::sweep::{Limits, Sweeper};
 
 use super::look;
 use super::{Outcome, Ports, Process, Running, Task};
+use crate::plan::Starts;
 use crate::site::Function;
 use crate::tally::InvocationResult;
 use crate::world::lock;
@@ -223,8 +224,8 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
             }
             Consumer::Actuator => {
                 let mut done = Acts::default();
-                let (actuator, hands_over) = (actuator(&process), lock(&process.port.world).plan.hands_over);
-                if hands_over {
+                let (actuator, starts) = (actuator(&process), lock(&process.port.world).plan.starts);
+                if starts == Starts::HandedOver {
                     actuator.handle_handing_over(&event, &process.port, || true, &mut done).await;
                 } else {
                     actuator.handle(&event, || true, &mut done).await;

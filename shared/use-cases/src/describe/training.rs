@@ -10,7 +10,7 @@ use tuning::ruling::Launch;
 use tuning::summary::JobSummary;
 use tuning::time::Time;
 use wire::describe::{CurvePoint, TrainingJobDetail, failure_reason, finite, seconds_of};
-use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
+use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
 use wire::request::TrainingJob;
 use wire::stored;
 

@@ -43,7 +43,7 @@ pub(super) fn read(payload: &Value, acts: &mut Acts) {
         match (pair[0].as_str(), pair[1].as_str()) {
             (Some(tuning), Some(action)) if is_start(action) => {
                 let mut part = Part::<Act>::new(tuning);
-                part.done.action = action.to_owned();
+                action.clone_into(&mut part.done.action);
                 acts.parts.push(part);
             }
             _ => acts.unreadable.push(Unreadable {

@@ -16,7 +16,7 @@ const HOUR: i64 = 3_600_000;
 fn pages(world: &World, service: &Service, limit: usize) -> (Vec<CostPage>, CostTotals) {
     let (mut all, mut tally, mut after) = (Vec::new(), Tally::default(), None::<String>);
     loop {
-        let page = now(page(&world.store, Some(service), &world.id, after.take(), limit)).unwrap().unwrap();
+        let page = now(page(&world.store, service, &world.id, after.take(), limit)).unwrap().unwrap();
         let json = serde_json::to_value(&page).unwrap();
         assert_eq!(serde_json::from_value::<CostPage>(json).unwrap(), page);
         tally.add(&page);
@@ -165,12 +165,11 @@ fn pages_of_any_size_contain_every_job_once_in_order() {
 #[test]
 fn a_step_between_two_pages_suppresses_the_ledger_difference() {
     let (mut world, service) = five();
-    let first = now(page(&world.store, Some(&service), &world.id, None, 1)).unwrap().unwrap();
+    let first = now(page(&world.store, &service, &world.id, None, 1)).unwrap().unwrap();
     world.billed(3, JobEnd::Completed, 3);
     let mut tally = Tally::default();
     tally.add(&first);
-    let rest =
-        now(page(&world.store, Some(&service), &world.id, first.next_token.clone(), 9)).unwrap().unwrap();
+    let rest = now(page(&world.store, &service, &world.id, first.next_token.clone(), 9)).unwrap().unwrap();
     tally.add(&rest);
     assert_eq!(tally.totals().training_jobs, u64::try_from(jobs(&[first, rest]).len()).unwrap());
     assert_eq!(tally.totals().ledger_difference_usd, None);
@@ -200,12 +199,12 @@ fn spot_savings_are_computed_from_billed_jobs() {
 #[test]
 fn a_failed_page_returns_the_reason() {
     let (world, mut service) = five();
-    let bad = now(page(&world.store, Some(&service), &world.id, Some("HEAD".to_owned()), 9)).unwrap_err();
+    let bad = now(page(&world.store, &service, &world.id, Some("HEAD".to_owned()), 9)).unwrap_err();
     assert_eq!(bad, CostError::Token("HEAD".to_owned()));
     service.throttles = true;
-    let error = now(page(&world.store, Some(&service), &world.id, None, 9)).unwrap_err();
+    let error = now(page(&world.store, &service, &world.id, None, 9)).unwrap_err();
     assert!(matches!(error, CostError::Training { .. }), "{error:?}");
-    assert_eq!(now(page(&world.store, Some(&service), "gone-abc123", None, 9)), Ok(None));
+    assert_eq!(now(page(&world.store, &service, "gone-abc123", None, 9)), Ok(None));
 }
 
 #[test]

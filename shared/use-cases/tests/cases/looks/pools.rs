@@ -55,7 +55,7 @@ fn books(world: &World, pool: Option<(&str, Option<u64>)>) -> (JobCost, CostTota
     service.has(&name, "Completed", Some(10));
     service.jobs.get_mut(&name).unwrap().warm_pool =
         pool.map(|(status, retained_seconds)| WarmPool { status: status.to_owned(), retained_seconds });
-    let page = now(page(&world.store, Some(&service), &world.id, None, 100)).unwrap().unwrap();
+    let page = now(page(&world.store, &service, &world.id, None, 100)).unwrap().unwrap();
     let mut tally = Tally::default();
     tally.add(&page);
     (page.training_jobs[0].clone(), tally.totals())
