@@ -134,6 +134,7 @@ impl Session {
             grace: self.grace,
             spot_interruptions_per_hour: self.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
+            slots: None,
             sweep_every: session::SWEEP_EVERY,
         };
         let data = Data::open(&self.data_dir).await?;

@@ -10,6 +10,7 @@ mod pumps;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -129,6 +130,8 @@ pub struct HostConfig {
     pub spot_interruptions_per_hour: f64,
     /// The seed of the simulated interruptions.
     pub seed: u64,
+    /// The maximum number of training processes at once, over all tunings; `None` means no limit. Further jobs wait.
+    pub slots: Option<NonZeroU32>,
     /// The time between two sweeps.
     pub sweep_every: Duration,
 }
@@ -301,6 +304,7 @@ fn training_config(config: HostConfig) -> Config {
     training.grace = config.grace;
     training.spot_interruptions_per_hour = config.spot_interruptions_per_hour;
     training.seed = config.seed;
+    training.slots = config.slots;
     let Place { region, account, .. } = place();
     training.region = region;
     training.account = account;

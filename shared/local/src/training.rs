@@ -29,6 +29,7 @@ mod region;
 mod request;
 mod seeded;
 pub mod shim;
+mod slots;
 mod stderr_tail;
 mod store;
 
@@ -56,6 +57,7 @@ pub use region::Region;
 use describe::Owner;
 use job::{Job, Shared};
 use recovery::Settled;
+use slots::Slots;
 use store::{Found, Layout};
 
 /// Capacity of the event feed.
@@ -117,6 +119,7 @@ impl TrainingService {
         let mark = job::service_mark(&layout);
         let shared = Arc::new(Shared {
             owner: Owner { account: config.account.clone(), region: config.region.clone() },
+            slots: config.slots.map(Slots::new),
             config,
             layout,
             events: announced,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 use tuning::time::Time;
@@ -28,6 +29,9 @@ pub struct Config {
     pub seed: u64,
     /// The limits on running instances.
     pub quota: Quota,
+    /// The maximum number of hosts that run at once, over all jobs; `None` means no limit. Further jobs wait in `Starting`
+    /// and are not billed. A job with more hosts runs alone.
+    pub slots: Option<NonZeroU32>,
     /// Artificial delays, for steps that take time on SageMaker.
     pub delays: Delays,
     /// The account ID in ARNs and events, 12 digits.
@@ -37,7 +41,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the default settings: 120 s grace, no interruptions, no quota, restart after 2 s.
+    /// Returns the default settings: 120 s grace, no interruptions, no quota, no slots, restart after 2 s.
     pub fn new(root: PathBuf, command: Vec<OsString>, shim: Vec<OsString>) -> Self {
         Self {
             root,
@@ -47,6 +51,7 @@ impl Config {
             spot_interruptions_per_hour: 0.0,
             seed: 0,
             quota: Quota::default(),
+            slots: None,
             delays: Delays::default(),
             account: "000000000000".to_owned(),
             region: "local".to_owned(),

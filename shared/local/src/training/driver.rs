@@ -3,10 +3,10 @@
 //! A job has one driver. In every state, the driver reacts to a stop and to the shutdown of the service. It leaves no
 //! process behind and does not panic: every error becomes the job's failure reason.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -54,8 +54,13 @@ enum Verdict {
 
 /// Drives the job to its end, or until the service shuts down.
 pub(crate) async fn drive(shared: Arc<Shared>, job: Arc<Job>) {
-    let driver =
-        Driver { stopping: job.stopping(), closing: shared.closing.subscribe(), shared: &shared, job: &job };
+    let driver = Driver {
+        stopping: job.stopping(),
+        closing: shared.closing.subscribe(),
+        shared: &shared,
+        job: &job,
+        queued: OnceLock::new(),
+    };
     if let Some(end) = driver.run_to_end().await {
         let saved = job.finish(&shared, end).await;
         if saved.is_err() {
@@ -69,12 +74,19 @@ struct Driver<'a> {
     job: &'a Job,
     stopping: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
+    /// How long the job waited for slots. Other jobs of this machine took them, so this is no lack of capacity.
+    queued: OnceLock<Millis>,
 }
 
 impl Driver<'_> {
     /// Runs the job, with restarts after interruptions, until it ends. Returns `None` when the service shuts down
     /// first.
     async fn run_to_end(&self) -> Option<End> {
+        let _slots = match self.wait_for_slots().await {
+            Ok(slots) => slots,
+            Err(Verdict::Shutdown) => return None,
+            Err(_) => return Some(End::Completed),
+        };
         loop {
             if self.job.record().await.secondary == Secondary::Interrupted {
                 match self.wait(self.shared.config.delays.restart).await {
@@ -101,6 +113,22 @@ impl Driver<'_> {
                 }
             }
         }
+    }
+
+    /// Waits for the slots of the job's hosts. The job keeps them until it ends, also over interruptions. Returns what
+    /// ended the wait early, if anything.
+    async fn wait_for_slots(&self) -> Result<Option<OwnedSemaphorePermit>, Verdict> {
+        let Some(slots) = &self.shared.slots else { return Ok(None) };
+        let begun = if self.job.record().await.runs.is_empty() { self.job.created } else { clock::now() };
+        let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
+        let acquired = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stop| *stop) => return Err(Verdict::Stop),
+            _ = closing.wait_for(|closing| *closing) => return Err(Verdict::Shutdown),
+            acquired = slots.acquire(self.job.request.instance_count) => acquired,
+        };
+        let _ = self.queued.set(clock::now() - begun);
+        Ok(acquired)
     }
 
     /// Records the shutdown of the service. A stopping job ends, a spot job is interrupted, and an on-demand job fails
@@ -214,8 +242,9 @@ impl Driver<'_> {
     }
 
     fn wait_left(&self, created: Time, time: Time) -> Duration {
+        let queued = self.queued.get().copied().unwrap_or(Millis::ZERO);
         self.job.request.max_wait_seconds.map_or(NEVER, |seconds| {
-            Duration::from_secs(seconds).min(NEVER).saturating_sub(Duration::from(time - created))
+            Duration::from_secs(seconds).min(NEVER).saturating_sub(Duration::from(time - created - queued))
         })
     }
 

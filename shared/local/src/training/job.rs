@@ -18,6 +18,7 @@ use super::record::{End, Record, Run, Secondary, Status, StopCause};
 use super::region::Region;
 use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
+use super::slots::Slots;
 use super::store::{self, Layout};
 use tuning::time::Time;
 
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) next_address: AtomicU32,
     /// Part of the attempt IDs of this service, different for every open service.
     pub(crate) mark: u64,
+    pub(crate) slots: Option<Slots>,
 }
 
 impl Shared {

@@ -71,6 +71,7 @@ impl Fixture {
             grace: self.grace,
             spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
+            slots: None,
             sweep_every: self.sweep_every,
         };
         Host::open(config).await.unwrap()

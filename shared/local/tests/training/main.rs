@@ -10,6 +10,7 @@ mod pools;
 mod port;
 mod records;
 mod requests;
+mod slots;
 mod spot;
 mod stop;
 mod world;
