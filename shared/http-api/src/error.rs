@@ -49,6 +49,11 @@ impl ApiError {
         Self::new("ServiceUnavailable", 503, 503, message).because(Cause::Time)
     }
 
+    /// Returns the error for a request that this host may not or cannot perform. Both protocols use `status`.
+    pub fn of_host(code: &'static str, status: u16, message: impl Into<String>) -> Self {
+        Self::new(code, status, status, message)
+    }
+
     fn new(code: &'static str, status: u16, rest_status: u16, message: impl Into<String>) -> Self {
         Self { code, status, rest_status, message: message.into(), violations: Vec::new(), cause: None }
     }

@@ -55,6 +55,12 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// Returns the response to a request that its host refuses or cannot perform, in the protocol of the request.
+    pub fn refused(request: &HttpRequest, error: ApiError) -> Self {
+        let response = if is_amz(request) { answer::amz_error(&error) } else { answer::rest_error(&error) };
+        Self { response: response.header("x-amzn-requestid", &request.request_id), ..Self::error(error) }
+    }
+
     /// Returns the response to an unreadable or unfinished request.
     pub fn error(error: ApiError) -> Self {
         Self {
@@ -67,10 +73,15 @@ impl Answered {
     }
 }
 
+/// Returns whether a request uses AWS JSON, which has one path.
+fn is_amz(request: &HttpRequest) -> bool {
+    request.path == "/" && request.method == "POST"
+}
+
 impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     /// Handles a request; `place` has the account and Region for ARNs.
     pub async fn handle(&self, request: &HttpRequest, place: &Place) -> Answered {
-        let is_amz = request.path == "/" && request.method == "POST";
+        let is_amz = is_amz(request);
         let operation = if is_amz { amz::read(request) } else { rest::read(request) };
         let mut id = None;
         let (name, tuning, outcome) = match operation {

@@ -4,7 +4,6 @@
 //! program through a user's browser.
 
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 
 use axum::extract::State;
 use axum::http::header::{HeaderName, HeaderValue, ORIGIN};
@@ -13,11 +12,11 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
 use local::training::TrainingService;
+use server::{Limits, Unread, WholeBody, request_id};
 use tokio::net::TcpListener;
 
 use crate::operations;
 use crate::protocol::{self, Answer, ApiError};
-use crate::server::{self, Limits, Unread, WholeBody};
 
 /// Above the largest request that SageMaker accepts: 100 hyperparameters of 2,500 characters, escaped.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -71,19 +70,4 @@ async fn add_request_id(mut response: Response) -> Response {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     response
-}
-
-/// Returns a random ID in the form of a UUID.
-fn request_id() -> String {
-    // Each `RandomState` has its own random keys.
-    let random = || RandomState::new().hash_one("request");
-    let (high, low) = (random(), random());
-    format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        (high >> 16) & 0xffff,
-        high & 0xfff,
-        0x8000 | ((low >> 48) & 0x3fff),
-        low & 0xffff_ffff_ffff
-    )
 }

@@ -10,7 +10,6 @@ mod events;
 mod logs;
 mod operations;
 mod protocol;
-pub mod server;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -195,3 +195,31 @@ async fn a_panic_of_a_handler_is_answered_with_500_and_the_server_continues() {
     assert!(exchange(server.address, a).await.starts_with("HTTP/1.1 500 "));
     assert!(exchange(server.address, B).await.ends_with("answered"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_can_be_added_to_the_routes_of_the_api() {
+    use wire::events::http::{HttpRequest, HttpResponse};
+
+    let api = crate::routes(|request: HttpRequest| async move {
+        let query: Vec<String> =
+            request.query.iter().map(|(name, value)| format!("{name}:{value}")).collect();
+        let text = format!("api {} {} {}", request.method, request.path, query.join(";"));
+        HttpResponse::new(200, text)
+    });
+    let pages = Router::new().route("/", get("page"));
+    let hosts = crate::Hosts::of("127.0.0.1", "127.0.0.1:80".parse().unwrap());
+    let server = start_with(Limits::default(), crate::local_only(api.merge(pages), hosts)).await;
+    for (line, expected) in [
+        ("GET / ", "page"),
+        ("POST / ", "api POST / "),
+        ("DELETE / ", "api DELETE / "),
+        ("GET /a%20b?x=1%2C2&x=3+4&y ", "api GET /a%20b x:1,2,3 4;y:"),
+    ] {
+        let sent = format!("{line}HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let text = exchange(server.address, sent.leak()).await;
+        assert!(text.ends_with(&format!("\r\n\r\n{expected}")), "{line}: {text}");
+    }
+    let foreign = "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    let text = exchange(server.address, foreign).await;
+    assert!(text.starts_with("HTTP/1.1 403"), "{text}");
+}
