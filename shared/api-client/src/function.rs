@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 use wire::events::direct;
-use wire::events::http::HttpRequest;
+use wire::events::http::{HttpRequest, HttpResponse};
 use wire::request::ErrorBody;
 
 use crate::endpoint::{Endpoint, EndpointError};
@@ -104,14 +104,24 @@ impl Client {
     pub(crate) async fn invoke(&self, function: &Function, ask: Ask<'_>) -> Result<Value, ClientError> {
         let (path, query) = ask.path.split_once('?').unwrap_or((ask.path, ""));
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let payload = direct::encode(&HttpRequest {
+        let request = HttpRequest {
             method: ask.method.to_owned(),
             path: path.to_owned(),
             query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
             body: ask.body.to_vec(),
             ..HttpRequest::default()
-        });
-        let payload = payload.to_string();
+        };
+        let (response, identity) = self.invoke_once(function, &request).await?;
+        understood(response.status, None, &response.body, identity)
+    }
+
+    /// Invokes `function` with a request once. Returns its response with any status, and the identity that signed.
+    pub(crate) async fn invoke_once(
+        &self,
+        function: &Function,
+        request: &HttpRequest,
+    ) -> Result<(HttpResponse, Option<String>), ClientError> {
+        let payload = direct::encode(request).to_string();
         let headers = [
             ("host", self.endpoint.authority().to_owned()),
             ("content-type", "application/json".to_owned()),
@@ -124,8 +134,8 @@ impl Client {
     }
 }
 
-/// Converts an answer of Invoke to the body of the response, or an error.
-fn answered(answer: Answer) -> Result<Value, ClientError> {
+/// Converts an answer of Invoke to the response of the function, or an error.
+fn answered(answer: Answer) -> Result<(HttpResponse, Option<String>), ClientError> {
     if !(200..300).contains(&answer.status) {
         return Err(not_invoked(answer));
     }
@@ -141,7 +151,7 @@ fn answered(answer: Answer) -> Result<Value, ClientError> {
         let text = shown(&String::from_utf8_lossy(&answer.body));
         ClientError::Foreign(format!("the function returned {text}: expected a status and a body"))
     })?;
-    understood(response.status, None, &response.body, answer.identity)
+    Ok((response, answer.identity))
 }
 
 /// Returns the error for an answer of Lambda itself. The function did not run, except perhaps after a status above 499.

@@ -12,6 +12,7 @@ mod caller;
 mod create;
 mod endpoint;
 mod error;
+mod forward;
 mod function;
 mod query;
 mod retry;

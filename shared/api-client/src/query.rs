@@ -39,7 +39,7 @@ fn pair(body: &mut String, name: &str, value: &str) {
     escape(body, value);
 }
 
-fn escape(body: &mut String, text: &str) {
+pub(crate) fn escape(body: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
             body.push(char::from(byte));

@@ -11,7 +11,7 @@ use crate::endpoint::Address;
 use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, shown};
 
 /// The service name in the signatures for the API.
-const API: &str = "execute-api";
+pub(crate) const API: &str = "execute-api";
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,10 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The error code in the headers.
     pub(crate) code: Option<String>,
+    /// The type of the body.
+    pub(crate) content_type: Option<String>,
+    /// The ID in the headers.
+    pub(crate) request_id: Option<String>,
     /// Whether Lambda reports that the invoked function failed.
     pub(crate) is_function_error: bool,
     pub(crate) body: Vec<u8>,

@@ -304,7 +304,15 @@ mod tests {
         let code = code.map(str::to_owned);
         understood(
             protocol,
-            &Answer { status, code, is_function_error: false, body: body.to_vec(), identity: None },
+            &Answer {
+                status,
+                code,
+                content_type: None,
+                request_id: None,
+                is_function_error: false,
+                body: body.to_vec(),
+                identity: None,
+            },
         )
     }
 

@@ -124,7 +124,9 @@ impl Transport {
 /// Reads a response.
 async fn read(response: HttpResponse) -> Result<Answer, ClientError> {
     let status = response.status().as_u16();
-    let code = response.headers().get("x-amzn-errortype").map(ToOwned::to_owned);
+    let header = |name| response.headers().get(name).map(ToOwned::to_owned);
+    let (code, content_type) = (header("x-amzn-errortype"), header("content-type"));
+    let request_id = header("x-amzn-requestid").or_else(|| header("apigw-requestid"));
     let is_function_error = response.headers().contains_key("x-amz-function-error");
     let mut stream = ByteStream::new(response.into_body());
     let mut body = Vec::new();
@@ -142,7 +144,7 @@ async fn read(response: HttpResponse) -> Result<Answer, ClientError> {
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status, code, is_function_error, body, identity: None })
+    Ok(Answer { status, code, content_type, request_id, is_function_error, body, identity: None })
 }
 
 fn unreached(error: &ConnectorError) -> ClientError {

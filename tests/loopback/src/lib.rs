@@ -110,7 +110,9 @@ fn write(mut stream: &TcpStream, response: &Response) -> Option<()> {
         return None;
     }
     let mut head = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\n", response.status, response.body.len());
-    head.push_str("Content-Type: application/json\r\n");
+    if !response.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        head.push_str("Content-Type: application/json\r\n");
+    }
     let extra = response.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
     head.extend(extra);
     head.push_str("\r\n");

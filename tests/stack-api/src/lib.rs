@@ -91,6 +91,11 @@ fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: 
         method: request.method.clone(),
         path: path.to_owned(),
         query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        headers: request
+            .header("x-amz-target")
+            .map(|target| ("x-amz-target".to_owned(), target.to_owned()))
+            .into_iter()
+            .collect(),
         body: request.body.clone(),
         request_id: "request-1".to_owned(),
         ..HttpRequest::default()
@@ -106,12 +111,7 @@ fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: 
     if is_invocation {
         return response(200, &direct::encode_result(&answered));
     }
-    let headers = answered.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
-    Response {
-        status: answered.status,
-        headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        body: answered.body,
-    }
+    Response { status: answered.status, headers: answered.headers.into_iter().collect(), body: answered.body }
 }
 
 /// A price list with the same price for every instance.

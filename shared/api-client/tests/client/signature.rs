@@ -1,11 +1,12 @@
 //! The signature of each request, recomputed from the received request (Signature Version 4).
 
 use api_client::{Client, ServiceError, Target};
-use loopback::{Answer, Call, Request, Service};
+use loopback::{Answer, Call, Request, Response, Service};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use stack_api::Stack;
 use use_cases::memory::MemoryTable;
+use wire::events::http::HttpRequest;
 
 use crate::world::{AT_ONCE, KEY_ID, SECRET, TOKEN, client, request};
 
@@ -36,6 +37,69 @@ async fn the_signature_covers_path_parameters_and_body() {
     let mut changed = requests[0].clone();
     changed.body.push(b' ');
     assert!(!is_signed(&changed, SECRET));
+}
+
+#[tokio::test]
+async fn a_forwarded_request_is_signed_and_its_response_is_returned_unchanged() {
+    let stack = Stack::start(MemoryTable::default());
+    let client = client(&stack);
+    let create = HttpRequest {
+        method: "POST".to_owned(),
+        path: "/".to_owned(),
+        headers: [
+            ("content-type", "application/x-amz-json-1.1"),
+            ("x-amz-target", "SageMaker.CreateHyperParameterTuningJob"),
+            ("authorization", "another signature"),
+            ("cookie", "a secret"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into(),
+        body: request("hb1").body().to_string().into_bytes(),
+        ..HttpRequest::default()
+    };
+    let created = client.forward(&create).await.unwrap();
+    assert_eq!(created.status, 200, "{created:?}");
+    assert_eq!(created.headers["content-type"], "application/x-amz-json-1.1");
+    assert_eq!(created.headers["x-amzn-requestid"], "request-1");
+    let taken = client.forward(&create).await.unwrap();
+    let body: Value = serde_json::from_slice(&taken.body).unwrap();
+    assert_eq!((taken.status, &body["__type"]), (400, &"ResourceInUse".into()));
+    let list = HttpRequest {
+        method: "GET".to_owned(),
+        path: "/tuning-jobs".to_owned(),
+        query: [("NameContains".to_owned(), "hb".to_owned())].into(),
+        ..HttpRequest::default()
+    };
+    let listed = client.forward(&list).await.unwrap();
+    let body: Value = serde_json::from_slice(&listed.body).unwrap();
+    assert_eq!(body["HyperParameterTuningJobSummaries"][0]["HyperParameterTuningJobName"], "hb1");
+    let missing = HttpRequest { path: "/tuning-jobs/none".to_owned(), ..list };
+    let missing = client.forward(&missing).await.unwrap();
+    assert_eq!((missing.status, &*missing.headers["x-amzn-errortype"]), (404, "ResourceNotFound"));
+    let requests = stack.requests();
+    assert_eq!(requests.len(), 4);
+    for request in &requests {
+        assert!(is_signed(request, SECRET), "{request:?}");
+        assert_eq!(request.header("cookie"), None);
+    }
+    assert!(field(&requests[0], "SignedHeaders").contains("content-type;host;x-amz-date"), "{requests:?}");
+    assert!(field(&requests[0], "SignedHeaders").contains("x-amz-target"), "{requests:?}");
+    assert_eq!(requests[2].path, "/tuning-jobs?NameContains=hb");
+}
+
+#[tokio::test]
+async fn only_a_forwarded_read_is_repeated_after_a_broken_connection() {
+    let stack = Stack::with_rule(MemoryTable::default(), |_, _| Response::cut());
+    let client = client(&stack);
+    let ask = |method: &str, path: &str| HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        ..HttpRequest::default()
+    };
+    client.forward(&ask("POST", "/tuning-jobs/t/stop")).await.unwrap_err();
+    assert_eq!(stack.requests().len(), 1);
+    let error = client.forward(&ask("GET", "/tuning-jobs")).await.unwrap_err();
+    assert!(error.to_string().contains("tried 4 times"), "{error}");
 }
 
 #[tokio::test]
