@@ -6,8 +6,10 @@ mod change;
 mod doctor;
 mod examples;
 mod init;
+mod listen;
 mod logs;
 mod place;
+mod serve;
 mod simulate;
 #[cfg(feature = "aws")]
 mod training_service;
@@ -32,8 +34,10 @@ use crate::run::ask::Try;
 pub(crate) use change::Change;
 pub(crate) use doctor::Doctor;
 pub(crate) use init::{Goal, Init};
+pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
+pub(crate) use serve::{Proxy, Serve};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
 pub(crate) use training_service::TrainingService;
@@ -116,6 +120,12 @@ pub(crate) enum Command {
     /// Test the assumptions about AWS in a real account
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(Box<Doctor>),
+    /// Serve the HTTP API on this machine; it runs several tunings at once
+    #[command(after_help = serve::SERVE_EXAMPLES)]
+    Serve(Serve),
+    /// Serve the HTTP API of a deployed stack on this machine; signs each request
+    #[command(after_help = serve::PROXY_EXAMPLES)]
+    Proxy(Proxy),
     /// Serve SageMaker's training-job API on this machine; training jobs are local processes
     #[cfg(feature = "aws")]
     #[command(after_help = training_service::EXAMPLES)]

@@ -17,6 +17,7 @@ mod event_text;
 mod explain;
 mod failure;
 mod follow;
+mod front;
 mod init;
 mod list;
 mod logs;
@@ -26,11 +27,13 @@ mod output;
 mod page;
 mod plan;
 mod progress;
+mod proxy;
 mod question;
 mod remote;
 mod replay;
 mod report;
 mod run;
+mod serve;
 mod simulate;
 mod stop;
 mod submit;
@@ -124,6 +127,8 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
         Command::Doctor(options) => doctor::doctor(&options).await,
+        Command::Serve(options) => serve::serve(options).await,
+        Command::Proxy(options) => proxy::proxy(options).await,
         #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
         // `main` performs these without a runtime.

@@ -18,13 +18,12 @@ use std::time::Duration;
 use dynamodb::DynamoTable;
 use local::host::{Host, HostConfig, HostError};
 use serde_json::json;
-use tuning::time::Time;
 use use_cases::describe;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::Store;
 use use_cases::submit::SubmitError;
 use wire::describe::difference;
-use wire::request::{PriceAnswer, Request};
+use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Output, Place, Resume, Run, folder_option};
@@ -38,6 +37,7 @@ use crate::page::{Page, gone};
 use crate::plan::cap_admits;
 use crate::warning;
 use session::Outcome;
+pub(crate) use session::SWEEP_EVERY;
 
 pub(crate) use record::RunRecord;
 pub(crate) use signals::Signals;
@@ -135,7 +135,7 @@ impl Session {
             spot_interruptions_per_hour: self.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
             slots: None,
-            sweep_every: session::SWEEP_EVERY,
+            sweep_every: SWEEP_EVERY,
         };
         let data = Data::open(&self.data_dir).await?;
         let mut continues = false;
@@ -192,11 +192,7 @@ impl Session {
 
     /// Checks a new tuning like its submission, before anything is changed.
     fn check_new(&self) -> Result<(), Failure> {
-        ask::channels::check(&self.request).map_err(|error| ask::invalid_request(&error))?;
-        // Local volumes are free, and there is no price list.
-        let prices = PriceAnswer { volume_kilo_gib_hour: Some(0), ..PriceAnswer::default() };
-        let defined = self.request.definition(Time(0), "000000", &prices);
-        defined.map(drop).map_err(|error| submit_failure(&self.request, SubmitError::Request(error)))
+        ask::check_new(&self.request).map_err(|error| ask::invalid_request(&error))
     }
 
     /// Deletes the earlier tuning of this name, if there is one, and runs this one.
@@ -221,13 +217,17 @@ impl Session {
         self.print_result(store, id).await
     }
 
+    fn record(&self) -> Option<RunRecord> {
+        RunRecord::here(&self.command, self.grace, self.spot_interruptions)
+    }
+
     /// Fails if the tuning's trials ran another program.
     fn reject_other_command(&self, id: &str) -> Result<(), Failure> {
         if self.command_changed {
             return Ok(());
         }
         let recorded = RunRecord::read(&self.data_dir, id)?;
-        let difference = recorded.zip(RunRecord::of(self)).and_then(|(then, now)| then.difference(&now));
+        let difference = recorded.zip(self.record()).and_then(|(then, now)| then.difference(&now));
         let Some(difference) = difference else { return Ok(()) };
         let (name, place) = (self.request.name(), folder_option(&self.data_dir));
         Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
@@ -249,7 +249,7 @@ impl Session {
                 (submitted.map_err(|error| submit_failure(&self.request, error))?.id(), Since::Submission)
             }
         };
-        if let Some(record) = RunRecord::of(self) {
+        if let Some(record) = self.record() {
             record.write(&self.data_dir, &id)?;
         }
         warn(&self.request);
@@ -316,19 +316,23 @@ async fn reject_other_active(data: &Data, name: &str) -> Result<(), Failure> {
             continue;
         }
         if !is_stopping(store, id).await? {
+            if data.is_running() {
+                return Err(in_use(data.folder()));
+            }
             return Err(Failure::usage(format!(
                 "the data directory has another tuning that has not ended: '{other}'"
             ))
             .hint(format!(
-                "finish it with `hyperband resume {other}{place}`, stop it with `hyperband stop {other}{place}`, or \
-                 use another --data-dir"
+                "finish it with `hyperband resume {other}{place}`, or several with `hyperband serve`, stop it with \
+                 `hyperband stop {other}{place}`, or use another --data-dir"
             )));
         }
     }
     Ok(())
 }
 
-async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failure> {
+/// Returns whether a tuning ends as soon as a controller continues it.
+pub(crate) async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failure> {
     let described = describe::summary(store, &local::host::place(), id).await?;
     Ok(described.is_none_or(|tuning| tuning.base.is_stopping()))
 }
@@ -346,17 +350,23 @@ fn submit_failure(request: &Request, error: SubmitError) -> Failure {
     }
 }
 
-fn open_failure(error: HostError, data_dir: &Path) -> Failure {
+pub(crate) fn open_failure(error: HostError, data_dir: &Path) -> Failure {
     let in_use = matches!(
         error,
         HostError::Table(dynamodb::OpenError::InUse { .. })
             | HostError::Training(local::training::OpenError::InUse { .. })
     );
     let failure = Failure::endpoint(error).context(format!("cannot work in {}", data_dir.display()));
-    if in_use {
-        failure
-            .hint("another `hyperband run` uses this data directory: wait for it, or use another --data-dir")
-    } else {
-        failure
-    }
+    if in_use { failure.hint(IN_USE) } else { failure }
+}
+
+/// The hint if another process works in the data directory.
+const IN_USE: &str = "another `hyperband run` or `hyperband serve` uses this data directory: wait for it, submit to \
+                      the URL of `serve`, or use another --data-dir";
+
+/// Returns the error for a data directory in which another process works.
+pub(crate) fn in_use(data_dir: &Path) -> Failure {
+    Failure::usage(format!("cannot work in {}: another process uses it", data_dir.display()))
+        .exit(Exit::Endpoint)
+        .hint(IN_USE)
 }

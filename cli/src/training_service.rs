@@ -29,9 +29,9 @@ const REGION: &str = "us-east-1";
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
     let program = command::resolve(&options.command)?;
-    let listener = TcpListener::bind(options.listen).await.map_err(|error| {
+    let listener = TcpListener::bind(options.listen.address).await.map_err(|error| {
         Failure::endpoint(error)
-            .context(format!("cannot listen on {}", options.listen))
+            .context(format!("cannot listen on {}", options.listen.address))
             .hint("use another address with --listen; port 0 selects a free port")
     })?;
     let address = listener.local_addr()?;

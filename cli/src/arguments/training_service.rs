@@ -1,14 +1,13 @@
 //! The options of `hyperband training-service`.
 
 use std::ffi::OsString;
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use ::training_service::{EVENT_SOURCE, LOG_GROUP};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueHint};
 
-use super::{Output, Place, parse_grace_seconds, parse_rate};
+use super::{Listen, Output, Place, parse_grace_seconds, parse_rate};
 
 pub(super) const EXAMPLES: &str = "\
 Implements CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and \
@@ -39,8 +38,7 @@ pub(crate) struct TrainingService {
     pub(crate) command: Vec<OsString>,
     /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8321")]
-    #[arg(value_parser = parse_listen)]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
     #[command(flatten)]
     pub(crate) place: Place,
     /// EventBridge endpoint for state changes of the jobs [default: no events are sent]
@@ -74,12 +72,6 @@ fn parse_endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses an IP address or a host name, with a port. Resolves the name, such as `localhost`, to its first address.
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    let expected = || "expected HOST:PORT, for example 127.0.0.1:8321 or localhost:8321".to_owned();
-    text.to_socket_addrs().map_err(|_| expected())?.next().ok_or_else(expected)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,15 +83,6 @@ mod tests {
         }
         for bad in ["", "127.0.0.1:4566", "http://", "http:///x", "ftp://host"] {
             assert!(parse_endpoint(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn an_address_may_be_a_name() {
-        assert!(parse_listen("localhost:8321").unwrap().ip().is_loopback());
-        assert_eq!(parse_listen("127.0.0.1:0").unwrap().to_string(), "127.0.0.1:0");
-        for wrong in ["localhost", "8321", "127.0.0.1:99999"] {
-            assert!(parse_listen(wrong).unwrap_err().starts_with("expected HOST:PORT"), "{wrong}");
         }
     }
 }

@@ -8,7 +8,8 @@ mod tries;
 use std::path::Path;
 
 use serde_json::Value;
-use wire::request::{ErrorCode, Request, RequestError, Violation};
+use tuning::time::Time;
+use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, Violation};
 
 use crate::failure::Failure;
 
@@ -43,6 +44,15 @@ pub(crate) fn read_local(path: &Path, edits: Edits<'_>) -> Result<Request, Failu
 pub(crate) fn check_local(mut body: Value) -> Result<Request, RequestError> {
     channels::resolve(&mut body);
     Request::check_local(body)
+}
+
+/// Checks a new tuning of this machine like its submission, without a change.
+pub(crate) fn check_new(request: &Request) -> Result<(), RequestError> {
+    channels::check(request)?;
+    // Local volumes are free, and there is no price list.
+    let prices = PriceAnswer { volume_kilo_gib_hour: Some(0), ..PriceAnswer::default() };
+    let defined = request.definition(Time(0), "000000", &prices);
+    defined.map(drop).map_err(|error| local_error(request, error))
 }
 
 /// Rewrites the error for a missing price: this machine has no price list.

@@ -55,15 +55,16 @@ pub(super) fn require(options: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the error for a `run` whose training command has no `--` before it. `unexpected` is the first word that the
-/// parser rejected.
+/// Returns the error for a `run` or `serve` whose training command has no `--` before it. `unexpected` is the first word
+/// that the parser rejected.
 pub(crate) fn without_dashes(arguments: &[OsString], unexpected: &str) -> Option<Failure> {
     let words = arguments.get(1..)?;
-    let is_run = words.first().is_some_and(|word| word == "run") && !words.contains(&OsString::from("--"));
+    let takes_command = words.first().is_some_and(|word| word == "run" || word == "serve")
+        && !words.contains(&OsString::from("--"));
     let at = words
         .iter()
         .position(|word| word == unexpected)
-        .filter(|_| is_run && !unexpected.starts_with('-'))?;
+        .filter(|_| takes_command && !unexpected.starts_with('-'))?;
     let (before, command) = words.split_at(at);
     let line = |words: &[OsString]| {
         words.iter().map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Session;
 use crate::failure::Failure;
 use crate::text::quoted;
 
@@ -33,19 +32,19 @@ pub(crate) struct RunRecord {
 }
 
 impl RunRecord {
-    /// Returns the record of a session in the current folder. `None` if its words are not Unicode.
-    pub(super) fn of(session: &Session) -> Option<Self> {
-        let words = session.command.iter().map(|word| word.to_str().map(str::to_owned));
+    /// Returns the record of a training command in the current folder. `None` if its words are not Unicode.
+    pub(crate) fn here(command: &[OsString], grace: Duration, spot_interruptions: f64) -> Option<Self> {
+        let words = command.iter().map(|word| word.to_str().map(str::to_owned));
         Some(Self {
             directory: env::current_dir().ok()?,
             command: words.collect::<Option<_>>()?,
-            grace_seconds: session.grace.as_secs(),
-            spot_interruptions: session.spot_interruptions,
+            grace_seconds: grace.as_secs(),
+            spot_interruptions,
         })
     }
 
     /// Reads the record of tuning `id`, else that of its submission. `None` if there is none.
-    pub(super) fn read(data_dir: &Path, id: &str) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(data_dir: &Path, id: &str) -> Result<Option<Self>, Failure> {
         match Self::read_at(&path(data_dir, id))? {
             Some(record) => Ok(Some(record)),
             None => Self::read_at(&submission_path(data_dir, name_of(id))),
@@ -80,7 +79,7 @@ impl RunRecord {
     }
 
     /// Writes the record of tuning `id`.
-    pub(super) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
         self.write_at(&path(data_dir, id))?;
         // From now on only the record of the id is read.
         let _ = fs::remove_file(submission_path(data_dir, name_of(id)));
@@ -120,7 +119,7 @@ impl RunRecord {
     }
 
     /// Returns how the training program of `now` differs from the recorded one.
-    pub(super) fn difference(&self, now: &Self) -> Option<String> {
+    pub(crate) fn difference(&self, now: &Self) -> Option<String> {
         let line =
             |record: &Self| record.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         if self.command != now.command {

@@ -22,7 +22,7 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 /// Maximum wait for the event about the end of the tuning.
 const NOTICE_WAIT: Duration = Duration::from_secs(2);
 /// Time between two sweeps. A sweep reads a few rows, enforces deadlines and repairs lost work.
-pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// The outcome of a session.
 #[derive(Debug)]

@@ -28,6 +28,8 @@ fn help_equals_the_snapshots() {
         "replay",
         "report",
         "doctor",
+        "serve",
+        "proxy",
         "training-service",
         "completions",
     ] {

@@ -108,7 +108,10 @@ fn two_runs_cannot_share_a_data_directory() {
     until("the table is there", || exists(&world.path(".hyperband/table.sqlite")));
     world.until_described("two jobs run", |tuning| tuning["TrainingJobStatusCounters"]["InProgress"] == 2);
     let second = world.run(&[]).with_code(3);
-    assert!(second.err.contains("hint: another `hyperband run` uses this data directory"), "{second:?}");
+    assert!(
+        second.err.contains("hint: another `hyperband run` or `hyperband serve` uses this data"),
+        "{second:?}"
+    );
     signal(&child, "INT");
     ended(child).with_code(130);
 }

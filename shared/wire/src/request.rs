@@ -126,7 +126,7 @@ impl<'a> InstanceChoice<'a> {
 }
 
 /// Reads a body as JSON within the bounds of a request.
-pub(crate) fn read_body(body: &[u8]) -> Result<Value, RequestError> {
+pub fn read_body(body: &[u8]) -> Result<Value, RequestError> {
     json::read(body).map_err(|error| RequestError::serialization(error.to_string()))
 }
 

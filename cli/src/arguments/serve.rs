@@ -1,0 +1,92 @@
+//! The options of `hyperband serve` and `hyperband proxy`.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use super::{Listen, Output, Place, RemotePlace, parse_grace_seconds, parse_rate};
+
+pub(super) const SERVE_EXAMPLES: &str = "\
+Serves the same API as a deployed stack: JSON on /tuning-jobs, and SageMaker's own protocol for boto3, the AWS CLI and \
+the SageMaker Python SDK. Each instance of a training job is one process of COMMAND, as with `hyperband run`. A request \
+needs no fields of AWS, such as RoleArn.
+
+Tunings share --slots. A training job that finds no free slot waits in status Starting, is not billed, and starts in \
+the order of creation. A training job with more instances than slots runs alone.
+
+There is no authentication: each program that reaches the address can submit tunings, which start COMMAND. The default \
+address is reachable from this machine only. Requests of web pages of other sites are refused.
+
+Prints the URL as one line to standard output when it is ready, and one line for each tuning that begins or ends to \
+standard error. SIGTERM and SIGINT end it and all training processes. The same command line continues all tunings, also \
+after kill -9.
+
+Examples:
+  hyperband serve -- python3 train.py
+  hyperband serve --slots 4 --listen 127.0.0.1:0 --output json -- ./train.sh
+  hyperband submit request.json --watch --endpoint http://127.0.0.1:8080
+  curl http://127.0.0.1:8080/tuning-jobs
+  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8080 aws sagemaker list-hyper-parameter-tuning-jobs";
+
+pub(super) const PROXY_EXAMPLES: &str = "\
+Forwards each request to the stack, signed with AWS credentials from the environment, a profile, SSO, a container or an \
+instance, as all commands with --endpoint do. A client of SageMaker needs only the address of the proxy.
+
+An endpoint lambda:FUNCTION serves the paths /tuning-jobs only, not SageMaker's own protocol.
+
+There is no authentication: each program that reaches the address acts with your AWS credentials. The default address \
+is reachable from this machine only. Requests of web pages of other sites are refused.
+
+Examples:
+  hyperband proxy --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
+  AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8081 aws sagemaker list-hyper-parameter-tuning-jobs
+  curl http://127.0.0.1:8081/tuning-jobs";
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Training program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    /// Address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: Listen,
+    /// Listen on an address that other machines can reach, without authentication; clients use the IP address
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Training processes at once, over all tunings [default: the number of processor cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) slots: Option<NonZeroU32>,
+    /// Continue interrupted tunings although COMMAND, or its folder, is another one
+    #[arg(long)]
+    pub(crate) command_changed: bool,
+    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
+    pub(crate) spot_interruptions: f64,
+    /// Seconds between SIGTERM and SIGKILL of a training process
+    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
+    pub(crate) grace_seconds: Duration,
+    /// Output format of the URL
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `proxy`.
+#[derive(Debug, Args)]
+pub(crate) struct Proxy {
+    #[command(flatten)]
+    pub(crate) place: RemotePlace,
+    /// Address to listen on; port 0 selects a free port
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8081")]
+    pub(crate) listen: Listen,
+    /// Listen on an address that other machines can reach, without authentication; clients use the IP address
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    /// Output format of the URL
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}

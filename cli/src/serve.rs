@@ -1,0 +1,187 @@
+//! `hyperband serve`: the HTTP API on this machine, together with the whole controller.
+//!
+//! All state is in the data directory. The same command line continues every tuning there, also after a kill. Must never
+//! run a tuning of the folder with another training program than its own.
+
+mod ends;
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use dynamodb::DynamoTable;
+use http_api::{Access, Answered, Api, ApiError};
+use local::host::{Host, HostConfig, NoPrices, SystemClock, place};
+use tokio::task::spawn_blocking;
+use use_cases::describe::Place;
+use use_cases::submit::{Guardrails, Submit};
+use wire::events::http::{HttpRequest, HttpResponse};
+use wire::request::{RequestError, read_body};
+use wire::stored::{ACTIVE, active_id};
+
+use crate::arguments::{Serve, folder_option};
+use crate::data::Data;
+use crate::failure::{Exit, Failure};
+use crate::front::Front;
+use crate::output::print_err;
+use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, in_use, is_stopping, open_failure};
+
+const CREATE: &str = "CreateHyperParameterTuningJob";
+
+/// The API of this machine.
+#[derive(Debug)]
+struct LocalApi {
+    api: Api<DynamoTable, NoPrices, SystemClock>,
+    place: Place,
+    data_dir: PathBuf,
+    /// The training command, for `resume`; `None` if it is not Unicode.
+    record: Option<RunRecord>,
+}
+
+/// Serves until SIGINT or SIGTERM.
+pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
+    let program = command::resolve(&options.command)?;
+    let data_dir = options.place.data_dir;
+    let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
+    let record = RunRecord::here(&options.command, options.grace_seconds, options.spot_interruptions);
+    if !options.command_changed {
+        reject_other_commands(&data_dir, record.as_ref()).await?;
+    }
+    let slots = options.slots.unwrap_or_else(cores);
+    let mut signals = Signals::listen()?;
+    let config = HostConfig {
+        data_dir: data_dir.clone(),
+        command: program,
+        shim: command::shim()?,
+        grace: options.grace_seconds,
+        spot_interruptions_per_hour: options.spot_interruptions,
+        seed: 0,
+        slots: Some(slots),
+        sweep_every: SWEEP_EVERY,
+    };
+    let host = tokio::select! {
+        host = Host::open(config) => host.map_err(|error| open_failure(error, &data_dir))?,
+        () = signals.next() => return Ok(Exit::Done),
+    };
+    let ends = ends::Ends::begin(&host, &data_dir, record.as_ref()).await?;
+    let api = Arc::new(LocalApi::new(&host, data_dir, record));
+    let mut serving =
+        front.serve(server::routes(move |request| answer(Arc::clone(&api), request)), options.output);
+    print_err(&format!("at most {slots} training processes at once (--slots)\n"));
+    let outcome = tokio::select! {
+        failure = serving.broken() => Err(failure),
+        failure = ends.report() => Err(failure),
+        () = signals.next() => Ok(Exit::Done),
+    };
+    print_err("stopping the training processes (press Ctrl-C again to exit at once)\n");
+    let close = async {
+        serving.close().await;
+        host.shutdown().await;
+    };
+    tokio::select! {
+        () = close => {}
+        // The training processes end with this process in any case.
+        () = signals.next() => {}
+    }
+    outcome
+}
+
+/// Returns the number of processor cores that this process may use.
+fn cores() -> NonZeroU32 {
+    let cores = thread::available_parallelism().ok().and_then(|cores| NonZeroU32::try_from(cores).ok());
+    cores.unwrap_or(NonZeroU32::MIN)
+}
+
+/// Fails if the trials of a tuning that has not ended ran another program.
+async fn reject_other_commands(data_dir: &Path, record: Option<&RunRecord>) -> Result<(), Failure> {
+    let Some(data) = Data::open(data_dir).await? else { return Ok(()) };
+    for row in data.store.all(ACTIVE, "").await? {
+        let Some(id) = active_id(&row) else { continue };
+        let Some(loaded) = data.store.load(id).await? else { continue };
+        let recorded = RunRecord::read(data_dir, id)?;
+        let difference = recorded.zip(record).and_then(|(then, now)| then.difference(now));
+        let Some(difference) = difference.filter(|_| !loaded.state.is_ended()) else { continue };
+        if is_stopping(&data.store, id).await? {
+            continue;
+        }
+        if data.is_running() {
+            return Err(in_use(data_dir));
+        }
+        let (name, place) = (&loaded.tuning.definition.name, folder_option(data_dir));
+        return Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
+            "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
+             command"
+        )));
+    }
+    Ok(())
+}
+
+async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse {
+    if is_create(&request) {
+        match local_body(&request.body) {
+            Ok(body) => request.body = body,
+            Err(error) => return Answered::refused(&request, ApiError::from(error)).response,
+        }
+    }
+    let answered = local.api.handle(&request, &local.place).await;
+    local.report(&request, &answered).await;
+    answered.response
+}
+
+fn is_create(request: &HttpRequest) -> bool {
+    let target = request.header("x-amz-target").and_then(|target| target.strip_prefix("SageMaker."));
+    request.method == "POST"
+        && (request.path == "/tuning-jobs" || request.path == "/" && target == Some(CREATE))
+}
+
+/// Adds the defaults of this machine to a submission, as `run` does.
+fn local_body(body: &[u8]) -> Result<Vec<u8>, RequestError> {
+    let request = ask::check_local(read_body(body)?)?;
+    ask::check_new(&request)?;
+    Ok(request.body().to_string().into_bytes())
+}
+
+impl LocalApi {
+    fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>) -> Self {
+        let submit = Submit {
+            store: Arc::clone(host.store()),
+            prices: NoPrices,
+            clock: SystemClock,
+            monthly_cap: None,
+            guardrails: Guardrails::default(),
+        };
+        Self { api: Api { submit, access: Access::default() }, place: place(), data_dir, record }
+    }
+
+    /// Prints what a request changed, or why it failed, and records the training command of a new tuning.
+    async fn report(&self, request: &HttpRequest, answered: &Answered) {
+        if let Some(cause) = answered.error.as_ref().and_then(|error| error.cause.as_ref()) {
+            let HttpRequest { method, path, request_id, .. } = request;
+            print_err(&format!("{method} {path} failed: {cause:?} (request ID {request_id})\n"));
+        }
+        let Some(id) = answered.id.clone().filter(|_| answered.error.is_none()) else { return };
+        let verb = match answered.operation {
+            CREATE => "submitted",
+            "StopHyperParameterTuningJob" => "stopping",
+            "ChangeLimits" => "changed",
+            "DeleteHyperParameterTuningJob" => "deleted",
+            _ => return,
+        };
+        print_err(&format!("{verb} {}\n", ends::name(&id)));
+        let (data_dir, record) = (self.data_dir.clone(), self.record.clone());
+        let recorded = match verb {
+            "submitted" => {
+                spawn_blocking(move || record.map_or(Ok(()), |record| record.write(&data_dir, &id))).await
+            }
+            "deleted" => {
+                RunRecord::remove(&data_dir, &id);
+                return;
+            }
+            _ => return,
+        };
+        if let Ok(Err(failure)) = recorded {
+            failure.print();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Prints which tunings continue and which have ended.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dynamodb::DynamoTable;
+use local::host::Host;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use use_cases::store::Store;
+use wire::stored::{ACTIVE, active_id};
+
+use crate::failure::Failure;
+use crate::output::print_err;
+use crate::page::Page;
+use crate::run::RunRecord;
+
+/// Minimum time between two reads of the table.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Time between two reads without a change.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// The tunings of the data directory.
+#[derive(Debug)]
+pub(super) struct Ends {
+    store: Arc<Store<DynamoTable>>,
+    changes: watch::Receiver<u64>,
+    trouble: watch::Receiver<Option<String>>,
+    data_dir: PathBuf,
+    /// Whether each known tuning has ended, by its ID.
+    known: BTreeMap<String, bool>,
+}
+
+impl Ends {
+    /// Prints the tunings that continue, and records that they run with this training command.
+    pub(super) async fn begin(
+        host: &Host,
+        data_dir: &Path,
+        record: Option<&RunRecord>,
+    ) -> Result<Self, Failure> {
+        let mut ends = Self {
+            store: Arc::clone(host.store()),
+            changes: host.changes(),
+            trouble: host.table_error(),
+            data_dir: data_dir.to_owned(),
+            known: BTreeMap::new(),
+        };
+        for id in ends.active().await? {
+            let ended = ends.has_ended(&id).await?;
+            if !ended {
+                print_err(&format!("continuing {}\n", name(&id)));
+                record.map_or(Ok(()), |record| record.write(data_dir, &id))?;
+            }
+            ends.known.insert(id, ended);
+        }
+        Ok(ends)
+    }
+
+    /// Prints each end. Returns only after an error.
+    pub(super) async fn report(mut self) -> Failure {
+        loop {
+            self.changes.mark_unchanged();
+            if self.trouble.has_changed().unwrap_or(false) {
+                let trouble = self.trouble.borrow_and_update().clone();
+                print_err(&trouble.map_or_else(
+                    || "the table works again\n".to_owned(),
+                    |error| format!("warning: the table fails: {error}\n"),
+                ));
+            }
+            if let Err(failure) = self.look().await {
+                // The table may work again.
+                failure.print();
+                sleep(IDLE).await;
+            }
+            sleep(LOOK_EVERY).await;
+            if matches!(timeout(IDLE, self.changes.changed()).await, Ok(Err(_))) {
+                return Failure::endpoint(anyhow::anyhow!("the controller has stopped unexpectedly"))
+                    .hint("repeat the command line to continue the tunings");
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), Failure> {
+        let active = self.active().await?;
+        self.known.retain(|id, ended| !*ended || active.contains(id));
+        for id in active {
+            self.known.entry(id).or_insert(false);
+        }
+        let open: Vec<String> =
+            self.known.iter().filter(|(_, ended)| !**ended).map(|(id, _)| id.clone()).collect();
+        for id in open {
+            if self.store.head(&id).await?.is_none() {
+                // It was deleted.
+                self.known.remove(&id);
+            } else if self.has_ended(&id).await? {
+                let page = Page::of(&*self.store, &self.data_dir, &id).await?;
+                let why = page.why().map_or_else(String::new, |why| format!(", {why}"));
+                print_err(&format!("ended {}: {}{why}\n", page.name(), page.status()));
+                self.known.insert(id, true);
+            }
+        }
+        Ok(())
+    }
+
+    async fn active(&self) -> Result<Vec<String>, Failure> {
+        let rows = self.store.all(ACTIVE, "").await?;
+        Ok(rows.iter().filter_map(active_id).map(str::to_owned).collect())
+    }
+
+    /// Returns whether a tuning has ended, or was deleted.
+    async fn has_ended(&self, id: &str) -> Result<bool, Failure> {
+        let head = self.store.head(id).await?;
+        Ok(head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")))
+    }
+}
+
+/// Returns the name of the tuning `id`.
+pub(super) fn name(id: &str) -> &str {
+    id.rsplit_once('-').map_or(id, |(name, _)| name)
+}
