@@ -1,7 +1,9 @@
 //! `hyperband submit`: submits a request to a deployed stack.
 //!
-//! Validates the request locally before it is sent. The stack checks prices, its own limits and its names.
+//! Validates the request locally before it is sent. The stack checks prices, its own limits and its names. A server on
+//! this machine also checks the fields that only a stack requires.
 
+use api_client::Address;
 use serde_json::json;
 use wire::request::{Request, RequestError};
 
@@ -16,9 +18,17 @@ use crate::watch;
 /// Performs `hyperband submit`.
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries };
-    let request = ask::read(&options.request, edits)?;
-    validate_for_stack(&request).map_err(|error| ask::invalid_request(&error))?;
-    let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
+    let place = options.place.place();
+    // A server on this machine is `serve`, which needs no fields of AWS, or `proxy`. Behind it, the stack validates.
+    let is_local = matches!(&place, Ok(Some(Address::Http(endpoint))) if endpoint.is_loopback());
+    let request = if is_local {
+        ask::read_for_local_server(&options.request, edits)?
+    } else {
+        let request = ask::read(&options.request, edits)?;
+        validate_for_stack(&request).map_err(|error| ask::invalid_request(&error))?;
+        request
+    };
+    let endpoint = place.map_err(Failure::usage)?.ok_or_else(|| {
         Failure::usage("the endpoint of the stack is missing").hint(format!(
             "set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl, or use `hyperband run` to run the \
              tuning on this machine"

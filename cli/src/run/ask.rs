@@ -39,6 +39,15 @@ pub(crate) fn read_local(path: &Path, edits: Edits<'_>) -> Result<Request, Failu
     checked(path, edits, check_local)
 }
 
+/// Like [`read_local`], but without the defaults, for a server on this machine: it adds them if it runs the tuning here.
+pub(crate) fn read_for_local_server(path: &Path, edits: Edits<'_>) -> Result<Request, Failure> {
+    checked(path, edits, |mut body| {
+        channels::resolve(&mut body);
+        check_local(body.clone())?;
+        Ok(Request::from_stored(body))
+    })
+}
+
 /// Validates a request for this machine: fields that only AWS needs get defaults, a metric without `Regex` the built-in
 /// pattern, and the paths of channels become URIs.
 pub(crate) fn check_local(mut body: Value) -> Result<Request, RequestError> {

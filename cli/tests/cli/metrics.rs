@@ -130,7 +130,8 @@ fn run_reads_a_metric_without_a_pattern_from_lines_of_json() {
 fn a_stack_requires_a_pattern() {
     let world = World::new(QUICK);
     world.write_request("request.json", &with_regex(None));
-    let ended = world.hyperband(&["submit", "request.json", "--endpoint", "http://127.0.0.1:1"]).with_code(2);
+    let ended =
+        world.hyperband(&["submit", "request.json", "--endpoint", "https://example.com"]).with_code(2);
     assert!(
         ended.err.contains(
             "MetricName 'validation:auc' has no definition, and MetricDefinitions defines none; for example, add"

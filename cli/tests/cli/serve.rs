@@ -147,6 +147,12 @@ fn clients_of_sagemaker_work() {
     assert_eq!(listed["HyperParameterTuningJobSummaries"][0]["HyperParameterTuningJobName"], "t");
     served.aws("StopHyperParameterTuningJob", &name).with_status(200);
     until("t has stopped", || status(&served, "t")["HyperParameterTuningJobStatus"] == "Stopped");
+    // The client of this project works too, and sends no defaults of this machine, which would be wrong for a stack.
+    world.write_request("bare.json", &bare);
+    let submit = ["submit", "bare.json", "--name", "v", "--endpoint", &served.url];
+    world.hyperband(&submit).with_code(0);
+    let shown = status(&served, "v");
+    assert_eq!(shown["TrainingJobDefinition"]["RoleArn"], "arn:aws:iam::000000000000:role/local");
     let listed = world.hyperband(&["list", "--endpoint", &served.url]).with_code(0);
     assert!(listed.out.contains("Stopped"), "{listed:?}");
     served.until_said("ended t: Stopped, ");

@@ -34,6 +34,11 @@ fn requests_of_both_protocols_are_signed_and_forwarded() {
     assert_eq!(listed["HyperParameterTuningJobSummaries"][0]["HyperParameterTuningJobName"], "t");
     let missing = proxy.get("/tuning-jobs/none").with_status(404);
     assert!(missing.head.contains("x-amzn-errortype: resourcenotfound"), "{missing:?}");
+    let mut bare = request("bare");
+    bare["TrainingJobDefinition"].as_object_mut().unwrap().remove("RoleArn");
+    world.write_request("bare.json", &bare);
+    let refused = world.hyperband(&["submit", "bare.json", "--endpoint", &proxy.url]).with_code(2);
+    assert!(refused.err.contains("RoleArn"), "a stack has no default: {refused:?}");
     // The commands with --endpoint work through it.
     let described = world.hyperband(&["describe", "t", "--endpoint", &proxy.url]).with_code(0);
     assert!(described.out.starts_with("t: InProgress"), "{described:?}");
