@@ -242,7 +242,7 @@ impl Session {
             Existing::Ended(id) => return Ok(Outcome::Ended(id)),
             Existing::Active(id) => (id, Since::Now),
             Existing::Missing => {
-                let (record, name) = (RunRecord::of(self), self.request.name());
+                let (record, name) = (self.record(), self.request.name());
                 RunRecord::before_submission(record.as_ref(), &self.data_dir, name)?;
                 let body = self.request.body().to_string();
                 let submitted = host.submit(body.as_bytes()).await;

@@ -12,7 +12,7 @@ use std::thread;
 
 use dynamodb::DynamoTable;
 use http_api::{Access, Answered, Api, ApiError};
-use local::host::{Host, HostConfig, NoPrices, SystemClock, place};
+use local::host::{Host, HostConfig, NoPrices, STACK, SystemClock, place};
 use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
 use use_cases::submit::{Guardrails, Submit};
@@ -151,7 +151,12 @@ impl LocalApi {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        Self { api: Api { submit, access: Access::default() }, place: place(), data_dir, record }
+        Self {
+            api: Api { submit, access: Access::default(), stack: STACK.to_owned() },
+            place: place(),
+            data_dir,
+            record,
+        }
     }
 
     /// Prints what a request changed, or why it failed, and records the training command of a new tuning.
