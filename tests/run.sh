@@ -35,6 +35,7 @@ tests/dynamodb/run.sh
 # The examples: their tests, and a small tuning of each with the program built above.
 export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 tests/training-service/run.sh
+tests/openapi/run.sh
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 "$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py

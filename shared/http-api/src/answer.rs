@@ -24,7 +24,11 @@ pub(crate) fn rest(operation: &str, body: &Value) -> HttpResponse {
 
 /// Returns an error over REST.
 pub(crate) fn rest_error(error: &ApiError) -> HttpResponse {
-    json_body(error.rest_status, &error_body(error)).header("x-amzn-errortype", error.code)
+    let response = json_body(error.rest_status, &error_body(error)).header("x-amzn-errortype", error.code);
+    match error.allow {
+        Some(methods) => response.header("allow", methods),
+        None => response,
+    }
 }
 
 fn json_body(status: u16, body: &Value) -> HttpResponse {

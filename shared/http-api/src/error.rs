@@ -27,6 +27,8 @@ pub struct ApiError {
     pub message: String,
     /// The violations in the message, for programs.
     pub violations: Vec<Violation>,
+    /// The methods of the path, if the request had another one.
+    pub allow: Option<&'static str>,
     /// The internal cause, only for the log; `None` = the request is invalid.
     pub cause: Option<Cause>,
 }
@@ -55,7 +57,15 @@ impl ApiError {
     }
 
     fn new(code: &'static str, status: u16, rest_status: u16, message: impl Into<String>) -> Self {
-        Self { code, status, rest_status, message: message.into(), violations: Vec::new(), cause: None }
+        Self {
+            code,
+            status,
+            rest_status,
+            message: message.into(),
+            violations: Vec::new(),
+            allow: None,
+            cause: None,
+        }
     }
 
     /// Returns the error for a caller without the right to an operation.
@@ -83,9 +93,10 @@ impl ApiError {
         Self::new("UnknownOperationException", 400, 404, message)
     }
 
-    /// Returns the error for an unsupported method of a known path.
-    pub(crate) fn method(message: impl Into<String>) -> Self {
-        Self::new("UnknownOperationException", 400, 405, message)
+    /// Returns the error for an unsupported method of a known path, which has the methods in `allowed`.
+    pub(crate) fn method(method: impl std::fmt::Display, allowed: &'static str) -> Self {
+        let message = format!("unsupported method {method} for this path: expected {allowed}");
+        Self { allow: Some(allowed), ..Self::new("UnknownOperationException", 400, 405, message) }
     }
 
     fn because(mut self, cause: Cause) -> Self {

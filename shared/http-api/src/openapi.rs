@@ -17,6 +17,8 @@ use crate::rest::{ROWS_MAX, STEPS_MAX};
 
 /// The place of schemas in the document.
 const SCHEMAS: &str = "#/components/schemas/";
+/// How times are written.
+const TIME: &str = "Seconds since 1970, or as in 2026-09-10T00:26:00Z";
 /// The values of `SortOrder`.
 const ORDERS: [&str; 2] = ["Ascending", "Descending"];
 
@@ -136,7 +138,7 @@ fn routes(types: &mut SchemaGenerator) -> Vec<Row> {
 
 fn tuning_filters() -> Vec<Value> {
     let text = |name: &str| query(name, &json!({"type": "string"}));
-    let time = |name: &str| query(name, &json!({"type": "string", "format": "date-time"}));
+    let time = |name: &str| query(name, &json!({"type": "string", "description": TIME}));
     let order = [choice("SortBy", &["Name", "CreationTime", "Status"]), choice("SortOrder", &ORDERS)];
     let filters = [choice("StatusEquals", &TUNING_STATUSES), text("NameContains"), text("Submitter")];
     let times =

@@ -21,8 +21,6 @@ pub const ROUTES: [&str; 10] = [
     "POST /",
 ];
 
-/// The last parts of paths below a tuning job.
-const PARTS: [&str; 5] = ["stop", "training-jobs", "decisions", "rows", "cost"];
 /// The list of costs, in its tokens.
 pub(crate) const COST: &str = "cost";
 /// The list of rows, in its tokens.
@@ -79,24 +77,27 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             let limit = usize::try_from(limit).unwrap_or(1);
             Ok(Operation::Cost { tuning: named(name)?, after: query.after(COST)?, limit })
         }
-        (_, path) if is_path(path) => {
-            Err(ApiError::method(format!("unsupported method {} for this path", shown(method))))
-        }
-        _ => Err(ApiError::unknown_operation(format!(
-            "unknown path {}: tuning jobs are at /tuning-jobs",
-            shown(&request.path)
-        ))),
+        (_, path) => match methods(path) {
+            Some(allowed) => Err(ApiError::method(shown(method), allowed)),
+            None => Err(ApiError::unknown_operation(format!(
+                "unknown path {}: tuning jobs are at /tuning-jobs",
+                shown(&request.path)
+            ))),
+        },
     }
 }
 
-/// Returns whether any method is supported for a path.
-fn is_path(path: &[&str]) -> bool {
-    match path {
-        ["tuning-jobs", _, "training-jobs", _, rest @ ..] => matches!(rest, [] | ["stop"]),
-        ["tuning-jobs", _, last] => PARTS.contains(last),
-        ["openapi.json" | "tuning-jobs"] | ["tuning-jobs", _] => true,
-        _ => false,
-    }
+/// Returns the methods of a path.
+fn methods(path: &[&str]) -> Option<&'static str> {
+    Some(match path {
+        ["tuning-jobs"] => "GET, POST",
+        ["tuning-jobs", _] => "DELETE, GET, PATCH",
+        ["tuning-jobs", _, "stop"] | ["tuning-jobs", _, "training-jobs", _, "stop"] => "POST",
+        ["openapi.json"]
+        | ["tuning-jobs", _, "training-jobs" | "decisions" | "rows" | "cost"]
+        | ["tuning-jobs", _, "training-jobs", _] => "GET",
+        _ => return None,
+    })
 }
 
 /// Validates a name of the caller. No tuning job has an invalid name, so it is reported as missing.

@@ -343,6 +343,7 @@ pub struct TuningPage {
 pub struct DecisionPage<S> {
     /// The steps, as they are stored. The API writes `Step`; a reader may keep the JSON of steps of a newer server.
     #[serde(rename = "Decisions")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub steps: Vec<S>,
     /// Token of the next page; `None` on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -354,6 +355,7 @@ pub struct DecisionPage<S> {
 #[serde(rename_all = "PascalCase")]
 pub struct RowPage {
     /// The rows, see [`row_json`](crate::row_json).
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub rows: Vec<Value>,
     /// Token of the next page; `None` on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -372,6 +374,7 @@ pub struct TuningSummary {
     pub strategy: Option<String>,
     /// `ResourceLimits`; `None` if the tuning job is unreadable.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub resource_limits: Option<Value>,
     /// The data that AMT's response lacks.
     pub controller: SummaryController,

@@ -18,15 +18,20 @@ use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
 pub struct RequestEcho {
     /// `HyperParameterTuningJobConfig`.
     #[serde(rename = "HyperParameterTuningJobConfig")]
+    #[schemars(with = "Map<String, Value>")]
     pub config: Value,
     /// `TrainingJobDefinition`.
     #[serde(rename = "TrainingJobDefinition")]
+    #[schemars(with = "Map<String, Value>")]
     pub definition: Value,
     #[serde(rename = "TrainingJobDefinitions", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     definitions: Option<Value>,
     #[serde(rename = "WarmStartConfig", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     warm_start: Option<Value>,
     #[serde(rename = "Autotune", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     autotune: Option<Value>,
 }
 
