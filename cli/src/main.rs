@@ -13,10 +13,8 @@ mod data;
 mod delete;
 mod describe;
 mod doctor;
-mod event_text;
 mod explain;
 mod failure;
-mod follow;
 mod front;
 mod init;
 mod list;
@@ -50,6 +48,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
+use ::report::{event_text, follow};
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
 use output::print_out_raw;

@@ -90,7 +90,8 @@ impl Page {
         shown
     }
 
-    fn interrupted(&self) -> Option<&str> {
+    /// Returns the command that continues the tuning, if no `run` is active.
+    pub(crate) fn interrupted(&self) -> Option<&str> {
         self.folder.as_ref()?.interrupted.as_deref()
     }
 

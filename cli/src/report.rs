@@ -1,25 +1,18 @@
 //! `hyperband report`: writes a tuning as one self-contained HTML file.
 //!
-//! [`html::page`] is a pure function of [`facts::Facts`]. This file only reads the table and writes the file.
-
-mod chart;
-mod curves;
-mod escape;
-mod facts;
-mod html;
-mod money;
-mod tables;
+//! Crate `report` reads the table and makes the page. This file adds the data of the folder and writes the file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use local::host::place;
 use serde_json::json;
 
 use crate::arguments::{Output, Report};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, print_out_raw};
-use facts::Facts;
+use crate::page::{self, Page};
 
 /// Performs `hyperband report`.
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
@@ -30,8 +23,12 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
         return Err(Failure::usage("standard output cannot have both the report and its JSON result")
             .hint("leave out --output json, or write the report to a file"));
     }
-    let facts = Facts::read(&data.store, data.folder(), &row.id).await?;
-    let page = html::page(&facts);
+    let known = Page::of(&data.store, data.folder(), &row.id).await?;
+    let mut document =
+        ::report::read(&data.store, &place(), &row.id).await?.ok_or_else(|| page::gone(&row.id))?;
+    document.head.model = known.best_model().map(|(_, location)| location.text());
+    document.head.interrupted = known.interrupted().map(str::to_owned);
+    let page = ::report::html::page(&document);
     if file == Path::new("-") {
         print_out_raw(&page);
         return Ok(Exit::Done);

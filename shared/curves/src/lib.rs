@@ -10,5 +10,5 @@ mod table;
 
 pub use measure::{Best, Checkpoint, Outcome};
 pub use service::noise;
-pub use simulation::{Setting, milliseconds, seconds, simulate};
+pub use simulation::{Setting, milliseconds, seconds, simulate, simulate_steps};
 pub use table::{Row, Table, TableError};

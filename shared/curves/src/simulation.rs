@@ -9,7 +9,7 @@ use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::ids::TrialId;
 use tuning::ruling::{Order, Ruling};
 use tuning::state::{State, Status};
-use tuning::step::advance;
+use tuning::step::{Step, advance};
 use tuning::time::{Millis, Time};
 
 use crate::measure::{Measure, Outcome};
@@ -71,6 +71,17 @@ pub fn simulate(
     setting: &Setting,
     seed: u64,
 ) -> Result<Outcome, TableError> {
+    simulate_steps(table, definition, setting, seed, &mut |_| {})
+}
+
+/// Like [`simulate`], and shows each step of the tuning to `see`.
+pub fn simulate_steps(
+    table: &Table,
+    definition: &Definition,
+    setting: &Setting,
+    seed: u64,
+    see: &mut dyn FnMut(&Step),
+) -> Result<Outcome, TableError> {
     let mut definition = definition.clone();
     (definition.seed, definition.created) = (seed, Time::EPOCH);
     definition.limits.max_parallel = setting.workers;
@@ -92,6 +103,7 @@ pub fn simulate(
         rows: BTreeMap::new(),
         trained: BTreeMap::new(),
         inbox: Vec::new(),
+        see,
     };
     simulation.play()?;
     Ok(simulation.measure.outcome(&simulation.state, seed))
@@ -119,6 +131,7 @@ struct Simulation<'t> {
     /// The epochs in the checkpoint of each trial.
     trained: BTreeMap<TrialId, u32>,
     inbox: Vec<Recorded>,
+    see: &'t mut dyn FnMut(&Step),
 }
 
 impl Simulation<'_> {
@@ -164,6 +177,7 @@ impl Simulation<'_> {
                 facts.drain(..advanced.taken.min(facts.len()));
                 if let Some(step) = advanced.step {
                     self.steps = step.n;
+                    (self.see)(&step);
                     for ruling in &step.rulings {
                         self.measure.rule(ruling);
                         if let Ruling::Order(order) = ruling {

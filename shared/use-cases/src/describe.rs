@@ -80,6 +80,11 @@ pub async fn describe<T: Table>(
     Ok(Some(tuning_job(&loaded, place, status)))
 }
 
+/// Returns the answer of `DescribeHyperParameterTuningJob` for a tuning that was loaded.
+pub fn of_loaded(loaded: &Loaded, place: &Place) -> TuningJob {
+    tuning_job(loaded, place, loaded.head.status.clone())
+}
+
 /// Returns the entry of tuning `id` in `ListHyperParameterTuningJobs`.
 pub async fn summary<T: Table>(
     store: &Store<T>,
@@ -99,7 +104,7 @@ pub async fn summary<T: Table>(
 
 /// Returns the detail of the event that the status of a tuning has changed to the one in `loaded`.
 pub(crate) fn state_change(loaded: &Loaded, place: &Place) -> Value {
-    let job = tuning_job(loaded, place, loaded.head.status.clone());
+    let job = of_loaded(loaded, place);
     tuning_job_event(&job, &loaded.tuning.request)
 }
 

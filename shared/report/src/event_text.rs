@@ -20,7 +20,7 @@ const MESSAGE_CHARACTERS: usize = 160;
 const VALUE_CHARACTERS: usize = 40;
 
 /// Returns the line for an event. `None` if users do not need to see it.
-pub(crate) fn event_line(definition: &Definition, what: &What) -> Option<String> {
+pub fn event_line(definition: &Definition, what: &What) -> Option<String> {
     match what {
         What::Ruled(ruling, job) => ruling_line(definition, ruling, job.as_deref()),
         What::Improved(best) => Some(improved(best)),
@@ -34,6 +34,19 @@ pub(crate) fn event_line(definition: &Definition, what: &What) -> Option<String>
         What::LimitsChanged { cap, max_parallel, paused } => {
             Some(limits_changed(*cap, *max_parallel, *paused))
         }
+    }
+}
+
+/// Like [`event_line`], but without the hyperparameters of started trials.
+pub fn decision_line(definition: &Definition, what: &What) -> Option<String> {
+    match what {
+        What::Ruled(ruling @ Ruling::Order(Order::Start { .. }), _) => started(definition, ruling, false),
+        What::Ruled(..)
+        | What::Improved(_)
+        | What::Interrupted(_)
+        | What::Deferred(..)
+        | What::StopRequested
+        | What::LimitsChanged { .. } => event_line(definition, what),
     }
 }
 
@@ -71,7 +84,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::ResourceRepeated { job, had, from } => {
             format!("trial {}: {}", job.trial, words::repeated(*had, *from))
         }
-        Ruling::Order(Order::Start { .. }) => started(definition, ruling)?,
+        Ruling::Order(Order::Start { .. }) => started(definition, ruling, true)?,
         Ruling::Order(
             // The comparison at the rung has its own line.
             Order::Stop { why: StopWhy::Rung { .. }, .. }
@@ -120,7 +133,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
     })
 }
 
-fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
+fn started(definition: &Definition, ruling: &Ruling, with_configuration: bool) -> Option<String> {
     let Ruling::Order(Order::Start { job, bracket, configuration, reservation, launch, .. }) = ruling else {
         return None;
     };
@@ -135,7 +148,9 @@ fn started(definition: &Definition, ruling: &Ruling) -> Option<String> {
     let worst = definition.job.rate.map(|_| format!(", at most {}", usd(*reservation))).unwrap_or_default();
     let how = if launch.on_demand { " on demand" } else { "" };
     let place = if launch.refit { String::new() } else { format!(" in bracket {bracket}") };
-    Some(format!("trial {}: {what}{place}{how}{to}{worst}: {}", job.trial, rounded(configuration)))
+    let configuration =
+        if with_configuration { format!(": {}", rounded(configuration)) } else { String::new() };
+    Some(format!("trial {}: {what}{place}{how}{to}{worst}{configuration}", job.trial))
 }
 
 fn number(reached: Option<f64>) -> String {
@@ -154,13 +169,13 @@ fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {
 }
 
 /// Returns the hyperparameters on one line.
-pub(crate) fn parameters(configuration: &Configuration) -> String {
+pub fn parameters(configuration: &Configuration) -> String {
     let text = |text: &str| short(text, MESSAGE_CHARACTERS);
     pairs(configuration, text)
 }
 
 /// Like [`parameters`], but rounds numbers to six digits.
-pub(crate) fn rounded(configuration: &Configuration) -> String {
+pub fn rounded(configuration: &Configuration) -> String {
     let text = |text: &str| match text.parse::<f64>() {
         Ok(number) if number.is_finite() => value(number),
         Ok(_) | Err(_) => short(text, VALUE_CHARACTERS),
@@ -169,7 +184,7 @@ pub(crate) fn rounded(configuration: &Configuration) -> String {
 }
 
 /// Like [`rounded`], but cuts no text.
-pub(crate) fn uncut(configuration: &Configuration) -> String {
+pub fn uncut(configuration: &Configuration) -> String {
     let text = |text: &str| match text.parse::<f64>() {
         Ok(number) if number.is_finite() => value(number),
         Ok(_) | Err(_) => clean(&text.replace('\n', " ")),
@@ -183,7 +198,7 @@ fn pairs(configuration: &Configuration, text: impl Fn(&str) -> String) -> String
 }
 
 /// Returns why a tuning ends, from the value of `Controller.EndReason` and the message of a failure.
-pub(crate) fn end_words(word: &str, message: Option<&str>) -> String {
+pub fn end_words(word: &str, message: Option<&str>) -> String {
     match serde_json::from_value::<EndReason>(word.into()) {
         Ok(reason) => reason.message().to_owned(),
         Err(_) => message.unwrap_or(word).trim().to_owned(),
@@ -191,7 +206,7 @@ pub(crate) fn end_words(word: &str, message: Option<&str>) -> String {
 }
 
 /// Returns what stopped a job, and whether it ignored its checkpoint, in a few words for a table.
-pub(crate) fn stop_reason(job: &JobSummary) -> String {
+pub fn stop_reason(job: &JobSummary) -> String {
     stop_words(
         job.stop.map(stop_word).as_deref(),
         job.message.as_deref(),
@@ -200,7 +215,7 @@ pub(crate) fn stop_reason(job: &JobSummary) -> String {
 }
 
 /// Like [`stop_reason`], but takes the values that `describe` shows.
-pub(crate) fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Option<u64>) -> String {
+pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Option<u64>) -> String {
     let restarted = repeats_from.map(|from| format!("restarted after epoch {from}"));
     let why = match word {
         Some("PastLevel") => "past its level".to_owned(),

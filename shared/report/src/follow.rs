@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tuning::conclude::full_summary;
 use tuning::fact::{Fact, JobKey, JobPhase};
 use tuning::fold::fold;
+use tuning::ids::TrialId;
 use tuning::money::MicroUsd;
 use tuning::ruling::Ruling;
 use tuning::state::{Incumbent, State};
@@ -21,16 +22,18 @@ const STEPS_PER_PAGE: usize = 200;
 
 /// A tuning after the last step that was read.
 #[derive(Debug)]
-pub(crate) struct Follower {
-    pub(crate) tuning: Arc<Tuning>,
-    pub(crate) state: State,
+pub struct Follower {
+    /// Its immutable part.
+    pub tuning: Arc<Tuning>,
+    /// Its state after that step.
+    pub state: State,
     /// Number of the last step.
-    pub(crate) step: u64,
+    pub step: u64,
 }
 
 /// The first event that progress shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Since {
+pub enum Since {
     /// All events since the submission.
     Submission,
     /// Only new events: an earlier process has shown the others.
@@ -39,16 +42,16 @@ pub(crate) enum Since {
 
 /// An event of a tuning.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub struct Event {
     /// Time, in milliseconds since 1970.
-    pub(crate) at: i64,
+    pub at: i64,
     /// The kind of event and its data.
-    pub(crate) what: What,
+    pub what: What,
 }
 
 /// The kind of an event.
 #[derive(Debug)]
-pub(crate) enum What {
+pub enum What {
     /// A decision, and the job that it concludes.
     Ruled(Ruling, Option<Box<JobSummary>>),
     /// Another trial has the best value.
@@ -70,21 +73,50 @@ pub(crate) enum What {
     },
 }
 
+impl What {
+    /// Returns the trial that the event is about. `None` for the tuning.
+    pub fn trial(&self) -> Option<TrialId> {
+        match self {
+            Self::Ruled(ruling, _) => ruling_trial(ruling),
+            Self::Improved(best) => Some(best.trial),
+            Self::Interrupted(job) | Self::Deferred(job, _) => Some(job.trial),
+            Self::StopRequested | Self::LimitsChanged { .. } => None,
+        }
+    }
+}
+
+/// Returns the trial that a ruling is about. `None` for the tuning.
+fn ruling_trial(ruling: &Ruling) -> Option<TrialId> {
+    match ruling {
+        Ruling::TrialJudged { trial, .. }
+        | Ruling::RungReached { trial, .. }
+        | Ruling::TrialPromoted { trial, .. }
+        | Ruling::TrialFinished { trial, .. } => Some(*trial),
+        Ruling::ResourceRepeated { job, .. }
+        | Ruling::SettledInFull { job, .. }
+        | Ruling::BillBooked { job, .. }
+        | Ruling::PoolClosed { job, .. }
+        | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
+        Ruling::Order(order) => order.job().map(|job| job.trial),
+        Ruling::TuningEnding { .. } => None,
+    }
+}
+
 impl Follower {
     /// Follows from the current step.
-    pub(crate) fn from_now(loaded: Loaded) -> Self {
+    pub fn from_now(loaded: Loaded) -> Self {
         let Loaded { tuning, head, state } = loaded;
         Self { tuning, state: Arc::unwrap_or_clone(state), step: head.step }
     }
 
     /// Follows from the first step.
-    pub(crate) fn from_start(tuning: Arc<Tuning>) -> Self {
+    pub fn from_start(tuning: Arc<Tuning>) -> Self {
         let state = State::new(&tuning.definition);
         Self { tuning, state, step: 0 }
     }
 
     /// Reads all new steps. Calls `see` with the state after each step and its events.
-    pub(crate) async fn read<T: Table>(
+    pub async fn read<T: Table>(
         &mut self,
         store: &Store<T>,
         mut see: impl FnMut(&State, Vec<Event>),
@@ -106,15 +138,28 @@ impl Follower {
         }
     }
 
+    /// Returns the next steps of tuning `id` after step `n`, at most a page of them. `None` if there is none.
+    pub async fn steps_after<T: Table>(
+        store: &Store<T>,
+        id: &str,
+        n: u64,
+    ) -> Result<Option<Vec<Step>>, StoreError> {
+        let mut query = Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_PER_PAGE);
+        query.after = Some(stored::step_key(id, n).sk);
+        let page = store.table.query(&query).await?;
+        let steps: Vec<Step> = page.items.iter().map(stored::step).collect::<Result<_, _>>()?;
+        Ok(Some(steps).filter(|steps| !steps.is_empty()))
+    }
+
     /// Reads all new steps and returns their events.
-    pub(crate) async fn news<T: Table>(&mut self, store: &Store<T>) -> Result<Vec<Event>, StoreError> {
+    pub async fn news<T: Table>(&mut self, store: &Store<T>) -> Result<Vec<Event>, StoreError> {
         let mut news = Vec::new();
         self.read(store, |_, events| news.extend(events)).await?;
         Ok(news)
     }
 
     /// Applies the next step and returns its events.
-    pub(crate) fn take(&mut self, step: &Step) -> Vec<Event> {
+    pub fn take(&mut self, step: &Step) -> Vec<Event> {
         let definition = &self.tuning.definition;
         let best_before = self.state.incumbent.as_ref().map(|best| best.trial);
         let mut whats = Vec::new();

@@ -1,0 +1,150 @@
+// The first screen: what happened, what is best and by how much, what it cost against the cap, and what runs now.
+
+const WAITS = {
+  Capacity: "No job gets instances.",
+  Quota: "A quota of the account blocks the next job.",
+  MonthlyCap: "The month's cap of the stack has no money left for the next job.",
+  Bills: "All jobs have ended. The last bills are read once more.",
+};
+// More running trials are summed up.
+const RUNNING_MAX = 8;
+
+function renderSummary() {
+  const { head } = model;
+  document.title = `${head.name} - hyperband`;
+  byId("name").textContent = head.name;
+  const status = byId("status");
+  status.textContent = head.interrupted ? "Interrupted" : head.status;
+  status.className = `status ${head.interrupted ? "Interrupted" : head.status}`;
+  put(byId("happened"), happened());
+  put(byId("best-card"), best());
+  put(byId("cost-card"), cost());
+  put(byId("now-card"), now());
+}
+
+function happened() {
+  const { head } = model;
+  const reason = head.reason ? sentence(head.reason) : head.status === "InProgress" ? "Training jobs run." : "";
+  const whole = head.maxEpochs ? head.maxEpochs * model.trials.length : 0;
+  const saved = whole > head.epochs ? `, ${percent(1 - head.epochs / whole)} less than without early stopping` : "";
+  const outcomes = OUTCOMES.map(([name, words]) => [model.trials.filter((trial) => trial.outcome === name).length, name, words]);
+  return [
+    el("p", { class: "lead" }, reason || "Nothing happened yet."),
+    head.interrupted && el("p", {}, "To continue it: ", el("code", {}, head.interrupted)),
+    el("div", { class: "shares", "aria-hidden": "true" }, outcomes.filter(([n]) => n).map(([n, name]) =>
+      el("i", { style: { "flex-grow": n, background: `var(--${name})` } }))),
+    el("p", {}, outcomes.filter(([n]) => n).map(([n, , words]) => `${count(n)} ${words}`).join(", ") || "No trial has started yet."),
+    list([
+      ["trials", `${count(model.trials.length)}` + (head.jobsLaunched === model.trials.length ? "" : ` in ${counted(head.jobsLaunched, "job")}`)],
+      ["jobs", `${count(head.jobsLaunched)} of at most ${count(head.maxJobs)}`],
+      ["epochs", `${count(head.epochs)}${saved}`],
+      ["time", `${duration(lastTime())}, submitted ${utc(head.created)}`],
+      ["search", `${head.strategy}, ${head.objective === "Maximize" ? "maximizes" : "minimizes"} ${head.metric}`],
+    ]),
+    head.failures.map((cause) => el("p", { class: "problem" }, `${counted(cause.Count, "job")} failed: ${cause.Reason}`)),
+  ];
+}
+
+function best() {
+  const { head } = model;
+  if (!head.best) {
+    const seen = head.bestSeen;
+    return el("p", { class: "lead" }, seen
+      ? `No job counts yet. Best seen: ${number(seen.value)} (trial ${seen.trial}, epoch ${seen.epoch}).`
+      : "No value yet.");
+  }
+  const trial = model.trials[head.best.trial];
+  const at = head.bestSeen?.trial === head.best.trial ? head.bestSeen.epoch : trial?.bestEpoch;
+  const last = head.best.last !== null && head.best.last !== head.best.value ? ` (${number(head.best.last)} at the end)` : "";
+  const early = head.bestSeen && head.bestSeen.trial !== head.best.trial ? head.bestSeen : null;
+  return [
+    el("p", { class: "figure" }, el("span", { id: "best-value" }, number(head.best.value)), el("small", {}, ` ${head.metric}`)),
+    el("p", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(head.best.trial) }, `trial ${head.best.trial}`),
+      at ? ` at epoch ${at}${last}` : last),
+    margins(head.best.trial, head.best.value),
+    early && el("p", { class: "note" }, `Trial ${early.trial} had ${number(early.value)} at epoch ${early.epoch}. It does not count yet.`),
+    list(head.parameters.slice(0, 8).map((parameter, index) => [parameter.name, setting(head.best.values[index])])),
+    head.parameters.length > 8 && el("p", { class: "note" }, `and ${head.parameters.length - 8} more hyperparameters`),
+    head.model && el("p", { class: "path" }, "model ", el("code", {}, head.model)),
+  ];
+}
+
+// Returns by how much the best trial is better than the next and than the median trial.
+function margins(number_, value) {
+  const others = model.ranked.filter((trial) => trial.number !== number_);
+  if (others.length === 0) return null;
+  const line = (label, trial) => {
+    const margin = gain(value, trial.best);
+    const share = trial.best ? ` (${percent(Math.abs(margin / trial.best))})` : "";
+    return `${number(Math.abs(margin))}${share} ${margin >= 0 ? "better" : "worse"} than ${label}`;
+  };
+  const middle = others[Math.floor(others.length / 2)];
+  return el("p", {}, `${line(`the next, trial ${others[0].number}`, others[0])}; ${line("the median trial", middle)}.`);
+}
+
+function cost() {
+  const { head } = model;
+  if (head.priceUnknown) {
+    return [el("p", { class: "lead" }, "The price of the instances is unknown."), list([["billed", `${count(head.billedSeconds)} s`]])];
+  }
+  const cap = head.cap;
+  const share = (amount) => `${Math.min(100, (100 * amount) / cap).toFixed(2)}%`;
+  return [
+    el("p", { class: "figure" }, el("span", { id: "spent" }, dollars(head.spent)), el("small", {}, cap === null ? " spent, no cap" : ` of ${dollars(cap)}`)),
+    cap !== null && el("div", { class: "bar", role: "img", "aria-label": costText() },
+      el("i", { style: { width: share(head.spent), background: "var(--spent)" } }),
+      el("i", { style: { width: share(head.reserved), background: "var(--reserved)" } })),
+    list([
+      cap !== null && ["spent", `${percent(head.spent / cap)} of the cap`],
+      ["reserved", head.reserved ? `${dollars(head.reserved)} for running jobs` : "nothing"],
+      cap !== null && ["left", dollars(Math.max(0, cap - head.spent - head.reserved))],
+      ["billed", `${count(head.billedSeconds)} s`],
+      model.trials.length > 0 && ["a trial", `${dollars(Math.round(head.spent / model.trials.length))} on average`],
+    ].filter(Boolean)),
+  ];
+}
+
+function now() {
+  const { head } = model;
+  const running = model.trials.filter((trial) => trial.outcome === "running");
+  const waiting = head.waitingFor;
+  const lines = [];
+  if (head.ended !== null) lines.push(el("p", { class: "lead" }, "Nothing runs. The tuning has ended."));
+  else if (running.length) lines.push(el("p", { class: "lead" }, `${counted(running.length, "trial")}, at most ${count(head.maxParallel)} at a time`));
+  else if (!waiting) lines.push(el("p", { class: "lead" }, head.pausedSince ? "Nothing runs." : "No job runs yet."));
+  if (head.pausedSince) lines.push(el("p", {}, `Paused by the user since ${utc(head.pausedSince)}.`));
+  if (waiting) {
+    lines.push(el("p", { class: "problem" }, WAITS[waiting.Reason] ?? waiting.Reason, ` Since ${utc(waiting.Since * 1000)}.`,
+      waiting.NextAttempt ? ` Next attempt ${utc(waiting.NextAttempt * 1000)}.` : "", waiting.Message ? ` ${waiting.Message}` : ""));
+  }
+  if (running.length && head.ended === null) lines.push(runningTable(running));
+  const waits = model.trials.filter((trial) => trial.outcome === "waiting" || trial.outcome === "retrying");
+  if (waits.length && head.ended === null) lines.push(el("p", {}, `${counted(waits.length, "trial")} ${waits.length === 1 ? "waits" : "wait"} for a promotion or a retry.`));
+  return lines;
+}
+
+function runningTable(running) {
+  const row = (trial) => {
+    const job = trial.jobs[trial.jobs.length - 1];
+    const goal = job?.level ?? model.head.maxEpochs;
+    return el("tr", {},
+      el("td", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(trial.number) }, `trial ${trial.number}`)),
+      el("td", { class: "n" }, goal ? `${trial.epochs}/${goal}` : trial.epochs),
+      el("td", { class: "n" }, number(trial.last)),
+      el("td", {}, job?.state ?? ""));
+  };
+  const head = ["trial", "epoch", "last", "phase"].map((title, i) => el("th", { scope: "col", class: i === 1 || i === 2 ? "n" : null }, title));
+  return [
+    el("table", { class: "small" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, running.slice(0, RUNNING_MAX).map(row))),
+    running.length > RUNNING_MAX && el("p", { class: "note" }, `and ${counted(running.length - RUNNING_MAX, "more trial")}`),
+  ];
+}
+
+function list(pairs) {
+  return el("dl", {}, pairs.map(([term, text]) => [el("dt", {}, term), el("dd", {}, text)]));
+}
+
+function sentence(text) {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}

@@ -1,0 +1,119 @@
+// Timeline: each job is a bar in a lane, divided by its phases.
+
+const PHASES = [
+  ["waits", "waits"],
+  ["startup", "starts"],
+  ["train", "trains"],
+  ["interrupted", "interrupted"],
+  ["ending", "stops or saves"],
+];
+const PHASE_OF = { s: "startup", t: "train", i: "interrupted", e: "ending" };
+const LANE_HEIGHT = 18;
+const LANES_HEIGHT_MAX = 460;
+
+let timeline = null;
+let bars = [];
+let lanes = 1;
+
+function initTimeline() {
+  timeline = createChart(byId("timeline-chart"), {
+    label: () => `Timeline of ${counted(bars.length, "job")} in ${counted(lanes, "lane")}`,
+    height: () => Math.max(110, Math.min(LANES_HEIGHT_MAX, 60 + lanes * LANE_HEIGHT)),
+    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: (seconds) => clock(seconds * 1000) }),
+    y: () => ({ min: 0, max: lanes, label: "jobs at a time", format: (value) => (Number.isInteger(value) ? String(value) : "") }),
+    draw: drawTimeline,
+    overlay: (context, map, trial) => {
+      context.strokeStyle = palette.text;
+      context.lineWidth = 2 * map.ratio;
+      for (const bar of bars) {
+        if (bar.trial !== trial) continue;
+        const { left, top, width, height } = place(bar, map);
+        context.strokeRect(left - 1, top - 1, width + 2, height + 2);
+      }
+    },
+    nearest: (x, y, map) => {
+      const lane = lanes - 1 - Math.floor((y / map.height) * lanes);
+      const hit = bars.find((bar) => bar.lane === lane && map.x(bar.from / 1000) - 2 <= x && x <= map.x(bar.to / 1000) + 2);
+      return hit && { trial: hit.trial, text: jobText(hit) };
+    },
+    items: () => model.shown,
+  });
+  byId("timeline-home").addEventListener("click", () => home(timeline));
+  put(byId("timeline-legend"), PHASES.map(([name, words]) => el("span", {}, el("i", { class: `swatch ${name}` }), words)));
+}
+
+function renderTimeline() {
+  arrange();
+  byId("timeline-empty").hidden = bars.length > 0;
+  byId("timeline-body").hidden = bars.length === 0;
+  if (bars.length) refresh(timeline);
+}
+
+// Gives each job the first lane that is free when the job is ordered.
+function arrange() {
+  const end = lastTime();
+  const all = [];
+  for (const trial of model.trials) {
+    for (const job of trial?.jobs ?? []) {
+      const over = job.ended ?? (job.cost !== undefined || model.head.ended !== null ? job.phases.at(-1)?.[0] ?? job.ordered : end);
+      all.push({ trial, job, from: job.ordered, to: Math.max(over, job.ordered) });
+    }
+  }
+  all.sort((a, b) => a.from - b.from || a.trial.number - b.trial.number);
+  const free = [];
+  for (const bar of all) {
+    let lane = free.findIndex((time) => time <= bar.from);
+    if (lane < 0) lane = free.length;
+    free[lane] = bar.to;
+    bar.lane = lane;
+  }
+  bars = all;
+  lanes = Math.max(1, free.length);
+}
+
+function place(bar, map) {
+  const unit = map.height / lanes;
+  const gap = Math.min(2 * map.ratio, unit * 0.15);
+  const left = map.x(bar.from / 1000);
+  return { left, top: map.top + (lanes - 1 - bar.lane) * unit + gap, width: Math.max(1, map.x(bar.to / 1000) - left), height: unit - 2 * gap };
+}
+
+// Returns the phases of a job as spans of time.
+function spans(bar) {
+  const found = [];
+  let [from, phase] = [bar.from, "waits"];
+  for (const [at, code] of bar.job.phases) {
+    if (at > from) found.push([from, Math.min(at, bar.to), phase]);
+    [from, phase] = [Math.max(at, from), PHASE_OF[code]];
+  }
+  if (bar.to > from) found.push([from, bar.to, phase]);
+  return found;
+}
+
+function drawTimeline(context, map) {
+  const shown = new Set(model.shown);
+  const best = model.head.best?.trial;
+  for (const bar of bars) {
+    const { left, top, width, height } = place(bar, map);
+    context.globalAlpha = shown.has(bar.trial) ? 1 : 0.2;
+    for (const [from, to, phase] of spans(bar)) {
+      context.fillStyle = palette[phase];
+      const x = map.x(from / 1000);
+      context.fillRect(x, top, Math.max(0.5, map.x(to / 1000) - x), height);
+    }
+    const label = String(bar.trial.number);
+    if (height >= 10 * map.ratio && width > (8 + 7 * label.length) * map.ratio) {
+      context.font = `${bar.trial.number === best ? "bold " : ""}${10 * map.ratio}px system-ui, sans-serif`;
+      context.fillStyle = palette.bg;
+      context.textBaseline = "middle";
+      context.fillText(label, left + 4 * map.ratio, top + height / 2);
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+function jobText({ job, trial }) {
+  const time = job.ended === undefined ? `since ${clock(job.ordered)}` : `${clock(job.ordered)} to ${clock(job.ended)}`;
+  const cost = job.cost === undefined ? "" : `, ${dollars(job.cost)}`;
+  return `job ${job.key}: ${job.state}${job.why ? ` (${job.why})` : ""}, ${time}${cost}` + (trial.jobs.length > 1 ? `, one of ${trial.jobs.length} jobs` : "");
+}
