@@ -1,8 +1,10 @@
 //! Writes the page of a simulated tuning to standard output.
 //!
-//!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote]… [--describe]
+//!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote]…
+//!         [--describe | --live URL | --events COUNT]
 //!
-//! `--all-epochs`: no trial is stopped at a rung. `--describe`: writes the response of Describe instead of the page.
+//! `--all-epochs`: no trial is stopped at a rung. Instead of the page, `--describe` writes the response of Describe, `--live`
+//! the live page of a stream, and `--events` such a stream: the document after half of the steps, and so many deltas.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a panic ends the program")]
 
 use curves::Setting;
@@ -59,7 +61,23 @@ fn main() {
         println!("{}", json!(described));
         return;
     }
+    if let Some(url) = after("--live") {
+        print!("{}", report::html::live(&name, url));
+        return;
+    }
     let mut live = Live::new(played.tuning.clone(), &played.described(0));
+    if let Some(count) = after("--events") {
+        let (early, late) = played.steps.split_at(played.steps.len() / 2);
+        live.advance(early, &played.described(early.len()));
+        print!("{}", report::html::document_event(&live.document()));
+        let mut taken = early.len();
+        for steps in late.chunks(late.len().div_ceil(count.parse().unwrap())) {
+            taken += steps.len();
+            let delta = live.advance(steps, &played.described(taken));
+            print!("{}", report::html::delta_event(&delta));
+        }
+        return;
+    }
     live.advance(&played.steps, &described);
     print!("{}", report::html::page(&live.document()));
 }

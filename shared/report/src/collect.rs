@@ -196,10 +196,11 @@ impl Live {
             }
         }
         if let Some(line) = decision_line(&self.follower.tuning.definition, what) {
-            let own = trial.map(|trial| format!("trial {trial}: "));
+            // The page shows the trial beside the text.
+            let own = trial.map(|trial| format!("trial {trial}"));
             let text = own.as_ref().and_then(|own| line.strip_prefix(own.as_str())).unwrap_or(&line);
-            let trial = trial.map(|trial| trial.0);
-            self.events.push(Event { at, trial, text: text.to_owned() });
+            let text = text.trim_start_matches([':', ' ']).to_owned();
+            self.events.push(Event { at, trial: trial.map(|trial| trial.0), text });
         }
     }
 

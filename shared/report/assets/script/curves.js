@@ -33,7 +33,8 @@ function initCurves() {
 function renderCurves() {
   const any = model.trials.some((trial) => trial.curve.values.length > 0);
   byId("curves-empty").hidden = any;
-  byId("curves-chart").hidden = !any;
+  byId("curves-body").hidden = !any;
+  byId("curves-tools").hidden = !any;
   if (any) refresh(curves);
 }
 
@@ -72,7 +73,7 @@ function drawCurves(context, map) {
   context.lineWidth = (many > 2000 ? 0.6 : 1) * map.ratio;
   // Stopped trials first, since they are many and matter least.
   const order = ["stopped", "cut", "failed", "retrying", "waiting", "complete", "running"];
-  const alpha = Math.max(0.12, Math.min(0.8, 12 / Math.sqrt(many)));
+  const alpha = Math.max(0.04, Math.min(0.8, many > 1500 ? 250 / many : 12 / Math.sqrt(many)));
   for (const outcome of order) {
     context.strokeStyle = palette[outcome];
     context.globalAlpha = outcome === "stopped" ? alpha : Math.min(1, alpha * 1.6);
@@ -96,6 +97,8 @@ function drawRungs(context, map) {
   context.lineWidth = map.ratio;
   context.setLineDash([3 * map.ratio, 4 * map.ratio]);
   context.font = `${11 * map.ratio}px system-ui, sans-serif`;
+  context.textAlign = "left";
+  context.textBaseline = "alphabetic";
   let free = -Infinity;
   for (const level of levels().filter((level) => model.head.brackets.length && level < last)) {
     const x = Math.round(map.x(level)) + 0.5;

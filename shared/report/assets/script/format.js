@@ -41,7 +41,9 @@ function dollarTick(value) {
 function percent(share) {
   if (!Number.isFinite(share)) return "-";
   const value = share * 100;
-  return `${value !== 0 && Math.abs(value) < 10 ? value.toFixed(1) : Math.round(value)} %`;
+  const size = Math.abs(value);
+  if (size > 0 && size < 1) return `${Number(value.toPrecision(2))} %`;
+  return `${size !== 0 && size < 10 ? value.toFixed(1) : Math.round(value)} %`;
 }
 
 function duration(ms) {
@@ -59,6 +61,11 @@ function clock(ms) {
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
   const two = (value) => String(value).padStart(2, "0");
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
+// Returns a time of an axis: with decimals of a second where the axis is shorter than a few seconds.
+function clockTick(seconds) {
+  return Number.isInteger(seconds) ? clock(seconds * 1000) : `0:0${Number(seconds.toFixed(2))}`;
 }
 
 function utc(ms) {

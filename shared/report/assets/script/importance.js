@@ -9,10 +9,9 @@ const importance = { result: null, trials: 0, run: 0 };
 
 function renderImportance() {
   const enough = model.ranked.length >= TRIALS_MIN && model.head.parameters.length > 1;
+  byId("importance-part").hidden = model.head.parameters.length < 2 || model.ranked.length === 0;
   byId("importance-empty").hidden = enough;
-  byId("importance-empty").textContent = model.head.parameters.length > 1
-    ? `Importance needs ${TRIALS_MIN} trials with a value.`
-    : "Importance needs more than one hyperparameter.";
+  byId("importance-empty").textContent = `Importance needs ${TRIALS_MIN} trials with a value.`;
   byId("importance-body").hidden = !enough;
   if (!enough) return;
   const ended = model.head.ended !== null && importance.trials !== model.ranked.length;

@@ -7,7 +7,7 @@ function initMoney() {
   money = createChart(byId("money-chart"), {
     label: () => `Cost over time: ${costText()}`,
     height: () => 240,
-    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: (seconds) => clock(seconds * 1000) }),
+    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS }),
     y: () => ({ min: 0, max: moneyTop() * 1.05 || 1, label: "US dollars", format: dollarTick }),
     series: () => [
       { stroke: () => palette.reserved, fill: () => faded(palette.reserved, 0.18), width: 1.5, paths: stepped, points: { show: false } },
@@ -31,6 +31,7 @@ function renderMoney() {
     ? "The price of the instances is unknown, so there are no costs to show."
     : "Nothing was reserved or spent yet.";
   byId("money-body").hidden = !any;
+  byId("money-tools").hidden = !any;
   if (!any) return;
   if (money.plot) money.plot.setData(moneyData(), false);
   refresh(money);
@@ -51,12 +52,13 @@ function moneyData() {
   const { at, spent, reserved, cap } = model.money;
   const end = lastTime();
   const last = at.length - 1;
+  const top = moneyTop();
   const column = (of) => [...at.map((_, i) => of(i)), of(last)];
   return [
     [...at, end].map((time) => time / 1000),
     column((i) => (spent[i] + reserved[i]) / 1e6),
     column((i) => spent[i] / 1e6),
-    column((i) => (cap[i] === null || cap[i] / 1e6 > moneyTop() ? null : cap[i] / 1e6)),
+    column((i) => (cap[i] === null || cap[i] / 1e6 > top ? null : cap[i] / 1e6)),
   ];
 }
 

@@ -93,7 +93,10 @@ function home(chart) {
   });
 }
 
-function axis(side, { label, format, ticks }) {
+// Steps of an axis of time, in seconds.
+const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+
+function axis(side, { label, format, ticks, steps }) {
   return {
     side,
     label,
@@ -107,6 +110,7 @@ function axis(side, { label, format, ticks }) {
     ticks: { stroke: () => palette.line, width: 1, size: 4 },
     values: (_, splits) => splits.map((value) => (value === null ? "" : (format ?? tick)(value))),
     ...(ticks ? { splits: () => ticks } : {}),
+    ...(steps ? { incrs: steps, space: 60 } : {}),
   };
 }
 

@@ -22,7 +22,7 @@ function parameterOrder() {
 function renderScatter() {
   const any = model.ranked.length > 0;
   byId("scatter-empty").hidden = any;
-  byId("scatter-body").hidden = !any;
+  byId("scatter-part").hidden = !any;
   if (!any) return;
   const order = parameterOrder();
   const few = scatterAll ? order : order.slice(0, SCATTERS_MAX);

@@ -26,7 +26,7 @@ function happened() {
   const { head } = model;
   const reason = head.reason ? sentence(head.reason) : head.status === "InProgress" ? "Training jobs run." : "";
   const whole = head.maxEpochs ? head.maxEpochs * model.trials.length : 0;
-  const saved = whole > head.epochs ? `, ${percent(1 - head.epochs / whole)} less than without early stopping` : "";
+  const saved = head.ended !== null && whole > head.epochs && head.epochs > 0 ? `, ${percent(1 - head.epochs / whole)} less than without early stopping` : "";
   const outcomes = OUTCOMES.map(([name, words]) => [model.trials.filter((trial) => trial.outcome === name).length, name, words]);
   return [
     el("p", { class: "lead" }, reason || "Nothing happened yet."),
@@ -35,7 +35,7 @@ function happened() {
       el("i", { style: { "flex-grow": n, background: `var(--${name})` } }))),
     el("p", {}, outcomes.filter(([n]) => n).map(([n, , words]) => `${count(n)} ${words}`).join(", ") || "No trial has started yet."),
     list([
-      ["trials", `${count(model.trials.length)}` + (head.jobsLaunched === model.trials.length ? "" : ` in ${counted(head.jobsLaunched, "job")}`)],
+      ["trials", count(model.trials.length)],
       ["jobs", `${count(head.jobsLaunched)} of at most ${count(head.maxJobs)}`],
       ["epochs", `${count(head.epochs)}${saved}`],
       ["time", `${duration(lastTime())}, submitted ${utc(head.created)}`],
@@ -61,25 +61,36 @@ function best() {
     el("p", { class: "figure" }, el("span", { id: "best-value" }, number(head.best.value)), el("small", {}, ` ${head.metric}`)),
     el("p", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(head.best.trial) }, `trial ${head.best.trial}`),
       at ? ` at epoch ${at}${last}` : last),
-    margins(head.best.trial, head.best.value),
-    early && el("p", { class: "note" }, `Trial ${early.trial} had ${number(early.value)} at epoch ${early.epoch}. It does not count yet.`),
+    margins(),
+    early && el("p", { class: "note" }, `Trial ${early.trial} had ${number(early.value)} at epoch ${early.epoch}. ${counting(early)}`),
     list(head.parameters.slice(0, 8).map((parameter, index) => [parameter.name, setting(head.best.values[index])])),
     head.parameters.length > 8 && el("p", { class: "note" }, `and ${head.parameters.length - 8} more hyperparameters`),
     head.model && el("p", { class: "path" }, "model ", el("code", {}, head.model)),
   ];
 }
 
-// Returns by how much the best trial is better than the next and than the median trial.
-function margins(number_, value) {
-  const others = model.ranked.filter((trial) => trial.number !== number_);
-  if (others.length === 0) return null;
+// Returns why the best value seen does not make its trial the best job: jobs are compared when they end, by their last value.
+function counting(seen) {
+  const trial = model.trials[seen.trial];
+  if (trial.outcome === "failed") return "It failed.";
+  return trial.outcome === "running" ? "It still runs." : `Its last value is ${number(trial.last)}.`;
+}
+
+// Returns by how much the best job is better than the next and than the median trial. The last values choose the best job,
+// so they are compared.
+function margins() {
+  const { trial: number_, last } = model.head.best;
+  const others = model.ranked.filter((trial) => trial.number !== number_ && trial.last !== null && trial.outcome !== "running");
+  if (others.length === 0 || last === null) return null;
+  others.sort((a, b) => gain(b.last, a.last) || a.number - b.number);
   const line = (label, trial) => {
-    const margin = gain(value, trial.best);
-    const share = trial.best ? ` (${percent(Math.abs(margin / trial.best))})` : "";
-    return `${number(Math.abs(margin))}${share} ${margin >= 0 ? "better" : "worse"} than ${label}`;
+    // Without the digits that only the subtraction of binary numbers adds.
+    const margin = Number(gain(last, trial.last).toPrecision(5));
+    const share = trial.last ? ` (${percent(Math.abs(margin / trial.last))})` : "";
+    return margin === 0 ? `equal to ${label}` : `${number(Math.abs(margin))}${share} ${margin > 0 ? "better" : "worse"} than ${label}`;
   };
   const middle = others[Math.floor(others.length / 2)];
-  return el("p", {}, `${line(`the next, trial ${others[0].number}`, others[0])}; ${line("the median trial", middle)}.`);
+  return el("p", {}, `${sentence(line(`the next, trial ${others[0].number}`, others[0]).concat("; ", line("the median trial", middle)))}`);
 }
 
 function cost() {
@@ -99,17 +110,19 @@ function cost() {
       ["reserved", head.reserved ? `${dollars(head.reserved)} for running jobs` : "nothing"],
       cap !== null && ["left", dollars(Math.max(0, cap - head.spent - head.reserved))],
       ["billed", `${count(head.billedSeconds)} s`],
-      model.trials.length > 0 && ["a trial", `${dollars(Math.round(head.spent / model.trials.length))} on average`],
+      head.spent > 0 && ["a trial", `${dollars(Math.round(head.spent / model.trials.length))} on average`],
     ].filter(Boolean)),
   ];
 }
 
 function now() {
   const { head } = model;
-  const running = model.trials.filter((trial) => trial.outcome === "running");
+  const all = model.trials.filter((trial) => trial.outcome === "running");
+  // A trial counts as running until its job is settled.
+  const running = all.filter((trial) => trial.jobs[trial.jobs.length - 1]?.ended === undefined);
   const waiting = head.waitingFor;
   const lines = [];
-  if (head.ended !== null) lines.push(el("p", { class: "lead" }, "Nothing runs. The tuning has ended."));
+  if (head.ended !== null) lines.push(el("p", { class: "lead" }, "Nothing runs."), el("p", {}, `The tuning ended at ${utc(head.ended)}, ${duration(head.ended - head.created)} after its submission.`));
   else if (running.length) lines.push(el("p", { class: "lead" }, `${counted(running.length, "trial")}, at most ${count(head.maxParallel)} at a time`));
   else if (!waiting) lines.push(el("p", { class: "lead" }, head.pausedSince ? "Nothing runs." : "No job runs yet."));
   if (head.pausedSince) lines.push(el("p", {}, `Paused by the user since ${utc(head.pausedSince)}.`));
@@ -118,6 +131,7 @@ function now() {
       waiting.NextAttempt ? ` Next attempt ${utc(waiting.NextAttempt * 1000)}.` : "", waiting.Message ? ` ${waiting.Message}` : ""));
   }
   if (running.length && head.ended === null) lines.push(runningTable(running));
+  if (all.length > running.length && head.ended === null) lines.push(el("p", {}, `${counted(all.length - running.length, "job")} ended and ${all.length - running.length === 1 ? "waits" : "wait"} for the bill.`));
   const waits = model.trials.filter((trial) => trial.outcome === "waiting" || trial.outcome === "retrying");
   if (waits.length && head.ended === null) lines.push(el("p", {}, `${counted(waits.length, "trial")} ${waits.length === 1 ? "waits" : "wait"} for a promotion or a retry.`));
   return lines;

@@ -19,7 +19,7 @@ function initTimeline() {
   timeline = createChart(byId("timeline-chart"), {
     label: () => `Timeline of ${counted(bars.length, "job")} in ${counted(lanes, "lane")}`,
     height: () => Math.max(110, Math.min(LANES_HEIGHT_MAX, 60 + lanes * LANE_HEIGHT)),
-    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: (seconds) => clock(seconds * 1000) }),
+    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS }),
     y: () => ({ min: 0, max: lanes, label: "jobs at a time", format: (value) => (Number.isInteger(value) ? String(value) : "") }),
     draw: drawTimeline,
     overlay: (context, map, trial) => {
@@ -46,6 +46,7 @@ function renderTimeline() {
   arrange();
   byId("timeline-empty").hidden = bars.length > 0;
   byId("timeline-body").hidden = bars.length === 0;
+  byId("timeline-tools").hidden = bars.length === 0;
   if (bars.length) refresh(timeline);
 }
 
@@ -83,6 +84,8 @@ function spans(bar) {
   const found = [];
   let [from, phase] = [bar.from, "waits"];
   for (const [at, code] of bar.job.phases) {
+    // A job that is ordered to stop can still report that it starts.
+    if (phase === "ending") break;
     if (at > from) found.push([from, Math.min(at, bar.to), phase]);
     [from, phase] = [Math.max(at, from), PHASE_OF[code]];
   }
@@ -96,17 +99,21 @@ function drawTimeline(context, map) {
   for (const bar of bars) {
     const { left, top, width, height } = place(bar, map);
     context.globalAlpha = shown.has(bar.trial) ? 1 : 0.2;
+    let [widest, labelAt] = [0, left];
     for (const [from, to, phase] of spans(bar)) {
       context.fillStyle = palette[phase];
       const x = map.x(from / 1000);
-      context.fillRect(x, top, Math.max(0.5, map.x(to / 1000) - x), height);
+      const size = Math.max(0.5, map.x(to / 1000) - x - (to === bar.to && width > 4 ? map.ratio : 0));
+      context.fillRect(x, top, size, height);
+      if (phase === "train" && size > widest) [widest, labelAt] = [size, x];
     }
     const label = String(bar.trial.number);
-    if (height >= 10 * map.ratio && width > (8 + 7 * label.length) * map.ratio) {
+    if (height >= 10 * map.ratio && widest > (8 + 7 * label.length) * map.ratio) {
       context.font = `${bar.trial.number === best ? "bold " : ""}${10 * map.ratio}px system-ui, sans-serif`;
       context.fillStyle = palette.bg;
+      context.textAlign = "left";
       context.textBaseline = "middle";
-      context.fillText(label, left + 4 * map.ratio, top + height / 2);
+      context.fillText(label, labelAt + 4 * map.ratio, top + height / 2);
     }
   }
   context.globalAlpha = 1;

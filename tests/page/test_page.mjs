@@ -1,0 +1,294 @@
+// Tests of the page in Chromium. Times are printed and never asserted.
+
+import assert from "node:assert/strict";
+import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { after, before, test } from "node:test";
+
+import { canvasColours, documentOf, launch, open, ready, seriousFindings, text } from "./browser.mjs";
+import { empty, folder, real, simulate, simulated } from "./tunings.mjs";
+
+let browser;
+const states = {};
+
+before(async () => {
+  browser = await launch();
+  for (const name of ["ended", "promoted", "capped", "failed", "hostile"]) states[name] = real[name]();
+  states.empty = await empty();
+  states.running = { url: simulated(120, 27, "--until", 600), described: JSON.parse(simulate(120, 27, "--until", 600, "--describe")) };
+  states.large = { url: simulated(1000, 81), described: JSON.parse(simulate(1000, 81, "--describe")) };
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const digits = (shown) => Number(shown.replaceAll(/[$,]/g, ""));
+const shownTrials = (page) => text(page, "filter-count").then((count) => Number(count.split(" ")[0].replace(",", "")));
+
+test("the values of the page are those of describe", async () => {
+  for (const [name, { url, described }] of Object.entries(states)) {
+    const page = await open(browser, url);
+    const own = described.Controller;
+    assert.equal(await text(page, "name"), described.HyperParameterTuningJobName, name);
+    const status = own.Interrupted ? "Interrupted" : described.HyperParameterTuningJobStatus;
+    assert.equal(await text(page, "status"), status, name);
+    assert.equal(digits(await text(page, "spent")), Number(own.SpentUsd.toFixed(own.SpentUsd < 0.01 ? 6 : 4)), name);
+    const best = described.BestTrainingJob;
+    if (best) {
+      const value = own.BestSeen.Trial === best.Controller.Trial ? own.BestSeen.Value : best.Controller.BestValue;
+      assert.ok(Math.abs(digits(await text(page, "best-value")) - value) <= 5e-7 * Math.max(1, Math.abs(value)), name);
+      assert.match(await text(page, "best-card"), new RegExp(`trial ${best.Controller.Trial}\\b`), name);
+    } else {
+      assert.match(await text(page, "best-card"), /No value yet|No job counts yet/, name);
+    }
+    assert.match(await text(page, "happened"), new RegExp(`trials${own.TrialsStarted.toLocaleString("en-US")}jobs${own.TrainingJobsLaunched.toLocaleString("en-US")} of`), name);
+    const rungs = own.Brackets.flatMap((bracket) => bracket.Rungs).filter((rung) => rung.Arrived !== undefined);
+    const shown = await page.locator(".rung:not(.last) > p:first-of-type").allTextContents();
+    assert.deepEqual(shown.map((line) => line.match(/\d[\d,]*/g).slice(0, 2).map(digits)), rungs.map((rung) => [rung.Arrived, rung.WentOn]), name);
+    assert.deepEqual(page.problems, [], name);
+    await page.context().close();
+  }
+});
+
+test("every chart draws, and an empty tuning has none", async () => {
+  for (const [name, { url, described }] of Object.entries(states)) {
+    const page = await open(browser, url);
+    const colours = await canvasColours(page);
+    const parameters = (await documentOf(page)).head.parameters.length;
+    const hasValues = described.Controller.BestSeen !== undefined;
+    // Timeline and costs; with values, curves, parallel coordinates and a scatter for each hyperparameter too.
+    assert.equal(colours.length, hasValues ? 4 + parameters : 2, name);
+    assert.ok(colours.every((count) => count > 3), `${name}: ${colours}`);
+    assert.equal(await page.locator("#curves-empty").isVisible(), !hasValues, name);
+    await page.context().close();
+  }
+});
+
+test("no state has serious findings of axe-core, in light and dark, and at the width of a phone", async () => {
+  for (const [name, { url }] of Object.entries(states)) {
+    for (const options of [{}, { dark: true }, { width: 360, height: 740 }]) {
+      const page = await open(browser, url, options);
+      assert.deepEqual(await seriousFindings(page), [], `${name} ${JSON.stringify(options)}`);
+      const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= room, `${name} is ${wide} wide at ${room}`);
+      await page.context().close();
+    }
+  }
+});
+
+test("hovering shows the configuration and the verdicts of a trial in all charts", async () => {
+  const page = await open(browser, states.ended.url);
+  const { head, trials } = await documentOf(page);
+  const best = trials[head.best.trial];
+  const area = await page.locator("#curves-chart .u-over").boundingBox();
+  // The best trial has the last value of all, at the right edge.
+  let shown = "";
+  for (let y = area.y + 2; y < area.y + area.height && !shown; y += 4) {
+    await page.mouse.move(area.x + area.width - 2, y);
+    if (await page.locator("#tooltip").isVisible()) shown = await page.locator("#tooltip").textContent();
+  }
+  assert.match(shown, new RegExp(`^trial ${best.number} complete, bracket ${best.bracket}`));
+  assert.ok(shown.includes("learning_rate") && shown.includes(`at epoch ${best.epochs}`), shown);
+  assert.match(shown, /rung 0 \(epoch \d+\): [\d.]+, rank \d+ of \d+, the best \d+ continue: continued/);
+  const overlays = await page.evaluate(() => [...document.querySelectorAll("canvas.over")].map((canvas) =>
+    new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer).some((pixel) => pixel !== 0)));
+  // Curves, timeline, one scatter and parallel coordinates; the chart of costs has no trials.
+  assert.equal(overlays.filter(Boolean).length, 4, String(overlays));
+  await page.mouse.click(area.x + area.width - 2, area.y + area.height / 3);
+  await page.context().close();
+});
+
+test("the filter, the brush, sorting and pages change charts and table", async () => {
+  const page = await open(browser, states.large.url);
+  const { trials, head } = await documentOf(page);
+  const counts = (outcome) => trials.filter((trial) => trial.outcome === outcome).length;
+  assert.equal(await shownTrials(page), trials.length);
+  await page.getByRole("button", { name: /^stopped at a rung/ }).click();
+  assert.equal(await shownTrials(page), trials.length - counts("stopped"));
+  await page.getByRole("button", { name: "Show all" }).click();
+  assert.equal(await shownTrials(page), trials.length);
+  await page.selectOption("#bracket", "1");
+  assert.equal(await shownTrials(page), trials.filter((trial) => trial.bracket === 1).length);
+  await page.getByRole("button", { name: "Show all" }).click();
+  await page.fill("#search", "batch_size=16 complete");
+  const index = head.parameters.findIndex((parameter) => parameter.name === "batch_size");
+  const some = trials.filter((trial) => trial.values[index] === "16" && trial.outcome === "complete").length;
+  await page.waitForFunction((some) => document.getElementById("filter-count").textContent.startsWith(`${some} of`), some);
+  await page.getByRole("button", { name: "Show all" }).click();
+
+  await page.locator("#parallel-chart").scrollIntoViewIfNeeded();
+  const host = await page.locator("#parallel-chart").boundingBox();
+  // The last axis is the objective. A brush over its upper half keeps the better trials.
+  const x = host.x + host.width - 46;
+  await page.mouse.move(x, host.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(x, host.y + 160, { steps: 5 });
+  await page.mouse.up();
+  const brushed = await shownTrials(page);
+  assert.ok(brushed > 0 && brushed < trials.length, String(brushed));
+  const values = await page.locator("#table-body td:nth-child(2)").allTextContents();
+  assert.ok(values.every((value) => Number(value) > 0.3), String(values));
+  await page.getByRole("button", { name: "Clear ranges" }).click();
+  assert.equal(await shownTrials(page), trials.length);
+  await page.getByText("Ranges as numbers").click();
+  await page.getByLabel("learning_rate, from").fill("0.1");
+  await page.getByLabel("learning_rate, from").press("Enter");
+  const rate = head.parameters.findIndex((parameter) => parameter.name === "learning_rate");
+  assert.equal(await shownTrials(page), trials.filter((trial) => Number(trial.values[rate]) >= 0.1).length);
+  await page.getByRole("button", { name: "Clear ranges" }).click();
+
+  await page.locator("#table-head").getByRole("button", { name: "epochs" }).click();
+  assert.equal(await page.locator("#table-head th[aria-sort]").getAttribute("aria-sort"), "ascending");
+  const first = Number(await page.locator("#table-body tr:first-child td:nth-child(4)").textContent());
+  assert.equal(first, Math.min(...trials.map((trial) => trial.epochs)));
+  await page.getByRole("button", { name: "Next" }).click();
+  assert.equal(await text(page, "page-text"), "51 to 100 of 1,000");
+  await page.context().close();
+});
+
+test("downloads have the shown trials with whole values", async () => {
+  const page = await open(browser, states.ended.url);
+  const { trials, head } = await documentOf(page);
+  const saved = async (name) => {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#trials").getByRole("button", { name }).click()]);
+    return readFileSync(await download.path(), "utf8");
+  };
+  const rows = JSON.parse(await saved("JSON"));
+  assert.equal(rows.length, trials.length);
+  for (const row of rows) {
+    const trial = trials[row.trial];
+    assert.deepEqual([row.best, row.last, row.epochs, row.hyperparameters.learning_rate], [trial.best, trial.last, trial.epochs, trial.values[0]]);
+  }
+  const cost = rows.reduce((sum, row) => sum + row.cost_usd * 1e6, 0);
+  assert.equal(Math.round(cost), head.spent);
+  const lines = (await saved("CSV")).trim().split("\r\n");
+  assert.equal(lines.length, trials.length + 1);
+  assert.equal(lines[0], "trial,bracket,outcome,epochs,best,best_epoch,last,learning_rate,jobs,billed_seconds,cost_usd,why");
+  await page.context().close();
+});
+
+test("the keyboard moves between trials, opens one and closes it", async () => {
+  const page = await open(browser, states.promoted.url);
+  await page.locator("#curves-chart").focus();
+  await page.keyboard.press("ArrowDown");
+  assert.match(await text(page, "spoken"), /^trial \d+, .* rank 1 of \d+/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await text(page, "spoken"), /rank 2 of \d+/);
+  const trial = (await text(page, "spoken")).match(/^trial (\d+)/)[1];
+  await page.keyboard.press("Enter");
+  assert.equal(await text(page, "detail-title"), `Trial ${trial}`);
+  assert.match(await text(page, "detail-body"), /Hyperparameters.*Jobs.*Decisions/s);
+  assert.deepEqual(await seriousFindings(page), []);
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator("#detail").isVisible(), false);
+  await page.context().close();
+});
+
+test("the best configuration is shown as JSON, arguments and Python", async () => {
+  const page = await open(browser, states.ended.url);
+  const { described } = states.ended;
+  const rate = described.BestTrainingJob.TunedHyperParameters.learning_rate;
+  assert.deepEqual(JSON.parse(await text(page, "best-text")), described.BestTrainingJob.TunedHyperParameters);
+  await page.getByRole("button", { name: "CLI" }).click();
+  assert.equal(await text(page, "best-text"), `--learning_rate ${rate}`);
+  await page.getByRole("button", { name: "Python" }).click();
+  assert.equal(await text(page, "best-text"), `hyperparameters = {\n    "learning_rate": ${rate},\n}`);
+  await page.context().close();
+});
+
+test("importance is the same at each opening, and finds what the objective depends on", async () => {
+  const read = async () => {
+    const page = await open(browser, states.large.url);
+    await page.locator("#importance-body tbody tr").first().waitFor();
+    const rows = await page.locator("#importance-body tbody tr").allTextContents();
+    await page.context().close();
+    return rows;
+  };
+  const rows = await read();
+  assert.match(rows[0], /^learning_rate[\d.]+ %$/);
+  assert.deepEqual(await read(), rows);
+});
+
+test("text of a user is never markup", async () => {
+  const page = await open(browser, states.hostile.url);
+  assert.ok((await page.locator("#table-body").textContent()).includes(real.MARKUP));
+  assert.equal(await page.locator("img").count(), 0);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("print shows the content without controls", async () => {
+  const page = await open(browser, states.ended.url, { dark: true });
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await page.locator("#filter").isVisible(), false);
+  assert.equal(await page.locator("#curves-home").isVisible(), false);
+  const paper = await page.pdf({ format: "A4", printBackground: true });
+  assert.ok(paper.length > 20_000);
+  await page.context().close();
+});
+
+test("a live page follows its stream, shows a lost connection, and starts again with a document", async () => {
+  const events = simulate(120, 27, "--events", 4).split("\n\n").filter(Boolean).map((event) => `${event}\n\n`);
+  const clients = [];
+  let accepts = true;
+  const server = createServer((request, response) => {
+    if (request.url !== "/events") {
+      response.writeHead(200, { "content-type": "text/html" }).end(simulate(120, 27, "--live", "/events"));
+    } else if (accepts) {
+      // `retry` is the time until the browser connects again, in milliseconds.
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(`retry: 50\n\n${events[0]}`);
+      clients.push(response);
+    } else {
+      request.socket.destroy();
+    }
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const url = `http://127.0.0.1:${server.address().port}/`;
+  try {
+    const page = await open(browser, url);
+    page.problems.length = 0;
+    const steps = events.map((event) => JSON.parse(event.slice(event.indexOf("data: ") + 6)).head.step);
+    const at = (step) => page.waitForFunction((step) => document.documentElement.dataset.ready === String(step), step);
+    await at(steps[0]);
+    assert.equal(await text(page, "connection"), "live");
+    clients[0].write(events[1]);
+    await at(steps[1]);
+    // A lost event: the page asks for the whole document.
+    clients[0].write(events[3]);
+    while (clients.length < 2) await page.evaluate(() => new Promise(requestAnimationFrame));
+    await at(steps[0]);
+    accepts = false;
+    clients[1].destroy();
+    await page.getByText("connection lost, reconnecting").waitFor();
+    accepts = true;
+    while (clients.length < 3) await page.evaluate(() => new Promise(requestAnimationFrame));
+    for (const event of events.slice(1)) clients[2].write(event);
+    await at(steps.at(-1));
+    await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
+    const described = JSON.parse(simulate(120, 27, "--describe"));
+    assert.equal(await text(page, "status"), described.HyperParameterTuningJobStatus);
+    assert.equal(digits(await text(page, "spent")), Number(described.Controller.SpentUsd.toFixed(4)));
+    assert.ok((await canvasColours(page)).every((count) => count > 3));
+    await page.context().close();
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+test("times to open large tunings", async (context) => {
+  for (const args of [[1000, 81], [1000, 81, "--all-epochs"], [10000, 81], [10000, 81, "--all-epochs"]]) {
+    const url = simulated(...args);
+    const times = [];
+    for (let run = 0; run < 3; run++) {
+      const page = await open(browser, url);
+      times.push(Math.round(await page.evaluate(() => performance.now())));
+      assert.deepEqual(page.problems, []);
+      await page.context().close();
+    }
+    const megabytes = (simulate(...args).length / 1e6).toFixed(1);
+    context.diagnostic(`${args.join(" ")}: ${megabytes} MB, opened and drawn in ${times.sort((a, b) => a - b)[1]} ms (median of 3)`);
+  }
+});

@@ -1,0 +1,93 @@
+// Real tunings on this machine, and simulated ones.
+
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const folder = mkdtempSync(join(tmpdir(), "hyperband-page-"));
+const examples = fileURLToPath(new URL("../../examples/hello/", import.meta.url));
+const TRAIN = join(examples, "train.sh");
+const MARKUP = "</script><img src=x onerror=alert(1)>";
+
+function hyperband(...args) {
+  return execFileSync(process.env.HYPERBAND_BIN, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+// Writes the request of an example with other members.
+function request(name, file, change) {
+  const body = JSON.parse(readFileSync(join(examples, file)));
+  body.HyperParameterTuningJobName = name;
+  change?.(body);
+  writeFileSync(join(folder, `${name}.json`), JSON.stringify(body));
+}
+
+function report(name) {
+  const file = join(folder, `${name}.html`);
+  hyperband("report", name, "--data-dir", name, "-o", file);
+  const described = JSON.parse(hyperband("describe", name, "--data-dir", name, "--output", "json"));
+  return { url: `file://${file}`, described };
+}
+
+// Runs a tuning to its end. A failed tuning ends the program with 1.
+function run(name, file, change, command = [TRAIN]) {
+  request(name, file, change);
+  try {
+    hyperband("run", `${name}.json`, "--data-dir", name, "--", ...command);
+  } catch (error) {
+    if (error.status !== 1) throw error;
+  }
+  return report(name);
+}
+
+export const real = {
+  ended: () => run("ended", "request.json"),
+  promoted: () => run("promoted", "promote.json"),
+  capped: () => run("capped", "request.json", (body) => (body.Controller.MaxCostUsd = 0.012)),
+  failed: () => run("failed", "request.json", null, ["sh", "-c", "echo cannot read '<data>' >&2; exit 3"]),
+  // Values of a user that are markup.
+  hostile: () => run("hostile", "request.json", (body) => {
+    body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;
+    body.HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges = [{ Name: "mark", Values: [MARKUP] }];
+  }),
+  MARKUP,
+};
+
+// Starts a tuning whose programs print nothing, and returns its report.
+export async function empty() {
+  request("empty", "request.json");
+  const child = spawn(process.env.HYPERBAND_BIN, ["run", "empty.json", "--data-dir", "empty", "--", "sh", "-c", "exec sleep 600"], { cwd: folder, stdio: "ignore" });
+  const over = new Promise((done) => child.on("exit", done));
+  try {
+    for (;;) {
+      try {
+        const found = report("empty");
+        if (found.described.TrainingJobStatusCounters.InProgress > 0) return found;
+      } catch (error) {
+        // The data directory or its tuning is not there yet.
+        if (child.exitCode !== null || error.status !== 2) throw error;
+      }
+      await new Promise((done) => setImmediate(done));
+    }
+  } finally {
+    child.kill("SIGKILL");
+    await over;
+  }
+}
+
+const made = new Map();
+
+// Returns the output of a simulated tuning.
+export function simulate(...args) {
+  const key = args.join(" ");
+  if (!made.has(key)) made.set(key, execFileSync(process.env.SIMULATED_PAGE, args.map(String), { encoding: "utf8", maxBuffer: 1 << 28 }));
+  return made.get(key);
+}
+
+// Writes the page of a simulated tuning and returns its address.
+export function simulated(...args) {
+  const file = join(folder, `simulated-${args.join("-").replaceAll(/[^\w-]/g, "")}.html`);
+  writeFileSync(file, simulate(...args));
+  return `file://${file}`;
+}
