@@ -221,11 +221,18 @@ test("text of a user is never markup", async () => {
 
 test("print shows the content without controls", async () => {
   const page = await open(browser, states.ended.url, { dark: true });
+  // The printer lays the page out again at the width of the paper.
+  await page.evaluate(() => addEventListener("beforeprint", () => {
+    window.printed = [...document.querySelectorAll(".chart, .parallel")].filter((host) => host.offsetParent).map((host) =>
+      [host.querySelector("canvas").getBoundingClientRect().right, getComputedStyle(document.body).backgroundColor]);
+  }));
   await page.emulateMedia({ media: "print" });
   assert.equal(await page.locator("#filter").isVisible(), false);
   assert.equal(await page.locator("#curves-home").isVisible(), false);
   const paper = await page.pdf({ format: "A4", printBackground: true });
   assert.ok(paper.length > 20_000);
+  const printed = await page.evaluate(() => window.printed);
+  assert.ok(printed.length > 4 && printed.every(([right, colour]) => right <= 700 && colour === "rgb(255, 255, 255)"), JSON.stringify(printed));
   await page.context().close();
 });
 
@@ -253,8 +260,15 @@ test("a live page follows its stream, shows a lost connection, and starts again 
     const at = (step) => page.waitForFunction((step) => document.documentElement.dataset.ready === String(step), step);
     await at(steps[0]);
     assert.equal(await text(page, "connection"), "live");
+    // A reader keeps the place: the focus and an open list of a rung.
+    await page.locator("#brackets summary").first().click();
+    await page.locator("#table-body tr").nth(3).getByRole("button").focus();
+    const focused = await page.evaluate(() => document.activeElement.dataset.key);
+    assert.match(focused, /^row-\d+$/);
     clients[0].write(events[1]);
     await at(steps[1]);
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.key), focused);
+    assert.equal(await page.locator("#brackets details[open] tbody tr").count() > 0, true);
     // A lost event: the page asks for the whole document.
     clients[0].write(events[3]);
     while (clients.length < 2) await page.evaluate(() => new Promise(requestAnimationFrame));

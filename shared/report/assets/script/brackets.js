@@ -71,16 +71,18 @@ function strip(all) {
 function verdicts(all, number_, rung) {
   const body = el("tbody");
   const row = ([trial, judged]) => el("tr", {},
-    el("td", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(trial.number) }, `trial ${trial.number}`)),
+    el("td", {}, trialLink(trial.number, null, "rung")),
     el("td", { class: "n" }, number(judged.value)),
-    el("td", {}, judged.rank === undefined ? "" : `${judged.rank} of ${judged.of}, best ${judged.allowed} continue`),
+    el("td", {}, judged.rank === undefined ? "" : `${judged.rank} of ${judged.of}, best ${judged.allowed}`),
     el("td", {}, judged.continues === undefined ? "waits" : judged.continues ? "continued" : model.head.promotes ? "not promoted" : "stopped"));
+  const key = `${number_}-${rung}`;
+  // A rung of thousands of trials is listed only when it is read.
   const fillTable = (event) => {
     if (event.target.open && !body.childElementCount) body.append(...all.slice(0, LISTED_MAX).map(row));
   };
-  const titles = ["trial", "value", "rank when it arrived", "verdict"];
-  return el("details", { ontoggle: fillTable }, el("summary", {}, "who continued"),
-    el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": `Comparisons of bracket ${number_}, rung ${rung}` },
+  const titles = ["trial", "value", "rank on arrival, continue", "verdict"];
+  return el("details", { ontoggle: fillTable, "data-key": key }, el("summary", {}, "who continued"),
+    el("div", { class: "wide", "data-key": key, tabindex: "0", role: "region", "aria-label": `Comparisons of bracket ${number_}, rung ${rung}` },
       el("table", { class: "small" }, el("thead", {}, el("tr", {}, titles.map((title, i) => el("th", { scope: "col", class: i === 1 ? "n" : null }, title)))), body)),
     all.length > LISTED_MAX && el("p", { class: "note" }, `The best ${LISTED_MAX} of ${count(all.length)}. The table of trials has all.`));
 }

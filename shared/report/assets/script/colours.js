@@ -48,12 +48,16 @@ function initTheme() {
     redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  // Paper is light.
+  // Paper is light and narrow.
   addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("printing");
     setTheme("light");
     if (model.head) publish("data");
   });
-  addEventListener("afterprint", redraw);
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printing");
+    redraw();
+  });
 }
 
 // Returns the colour of a trial.

@@ -12,7 +12,7 @@ function initCurves() {
   curves = createChart(byId("curves-chart"), {
     label: () => `Learning curves: ${model.head.metric} by epoch of ${counted(model.shown.length, "trial")}`,
     height: () => (innerWidth < 600 ? 300 : 420),
-    x: () => ({ ...epochRange(), log: epochsLog, label: "epoch", ticks: epochsLog ? levels() : null }),
+    x: () => ({ ...widened(epochRange()), log: epochsLog, label: "epoch", ticks: epochsLog ? levels() : null, steps: WHOLE_STEPS }),
     y: () => ({ ...valueRange(model.trials), label: model.head.metric }),
     draw: drawCurves,
     overlay: (context, map, trial) => {
@@ -43,6 +43,13 @@ function levels() {
   const all = new Set([1, ...model.head.brackets.flatMap((bracket) => bracket.Rungs.map((rung) => rung.Resource))]);
   if (!model.head.brackets.length) all.add(epochRange().max);
   return [...all].sort((a, b) => a - b);
+}
+
+// Leaves room for the marks at both ends.
+function widened({ min, max }) {
+  if (epochsLog) return { min: min * (max / min) ** -0.015, max: max * (max / min) ** 0.015 };
+  const margin = (max - min) * 0.012;
+  return { min: min - margin, max: max + margin };
 }
 
 function epochRange() {

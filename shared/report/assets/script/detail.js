@@ -40,16 +40,16 @@ function renderDetail() {
     ].filter(Boolean)),
     el("h3", {}, "Hyperparameters"), list(model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index] ?? "-"])),
     (trial.judged ?? []).length > 0 && [el("h3", {}, "Comparisons"), el("ol", {}, trial.judged.map((judged) => el("li", {}, verdict(judged))))],
-    el("h3", {}, "Jobs"), el("ul", {}, trial.jobs.map((job) => el("li", {}, jobText({ job, trial })))),
-    el("h3", {}, "Decisions"), el("ol", { class: "log" }, lines.map((line) => el("li", {}, el("b", {}, clock(line.at)), ` ${line.text}`))));
+    el("h3", {}, "Jobs"), el("ul", {}, trial.jobs.map((job) => el("li", {}, jobText(job)))),
+    el("h3", {}, "Decisions"), el("ol", { class: "log" }, lines.map((line) => el("li", {}, el("b", {}, clock(line.at)), el("span", {}, line.text)))));
 }
 
 // Shows the newest events first.
 function renderLog() {
   const all = byId("log-all").checked ? model.events : model.events.filter((event) => event.trial === undefined);
   const newest = all.slice(-logLines).reverse();
-  const line = (event) => el("li", {}, el("b", {}, clock(event.at)), event.trial === undefined ? ` ${event.text}`
-    : [" ", el("button", { class: "link", type: "button", onclick: () => showTrial(event.trial) }, `trial ${event.trial}`), ` ${event.text}`]);
+  const line = (event) => el("li", {}, el("b", {}, clock(event.at)), el("span", {}, event.trial !== undefined &&
+    trialLink(event.trial, null, `log${event.at}`), ` ${event.text}`));
   put(byId("log"), newest.map(line));
   byId("log-empty").hidden = all.length > 0;
   byId("log-more").hidden = all.length <= logLines;

@@ -26,9 +26,21 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-// Replaces the children of an element.
+// Replaces the children of an element. Keeps the focus, open details and scroll positions of elements with the same key.
 function put(host, ...children) {
+  const keyed = (selector) => [...host.querySelectorAll(selector)].filter((node) => node.dataset.key);
+  const focused = host.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const open = new Set(keyed("details[open]").map((node) => node.dataset.key));
+  const scrolled = new Map(keyed(".wide").map((node) => [node.dataset.key, node.scrollTop]));
   host.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  for (const node of keyed("details")) if (open.has(node.dataset.key)) node.open = true;
+  for (const node of keyed(".wide")) node.scrollTop = scrolled.get(node.dataset.key) ?? 0;
+  if (focused) keyed("[data-key]").find((node) => node.dataset.key === focused)?.focus();
+}
+
+// Returns a button that shows a trial. `where` makes its key unique in its list.
+function trialLink(number_, label, where) {
+  return el("button", { class: "link", type: "button", "data-key": `${where}-${number_}`, onclick: () => showTrial(number_) }, label ?? `trial ${number_}`);
 }
 
 // Has a screen reader speak a text.

@@ -65,7 +65,8 @@ function clock(ms) {
 
 // Returns a time of an axis: with decimals of a second where the axis is shorter than a few seconds.
 function clockTick(seconds) {
-  return Number.isInteger(seconds) ? clock(seconds * 1000) : `0:0${Number(seconds.toFixed(2))}`;
+  const rest = Math.round((seconds % 1) * 100) / 100;
+  return rest === 0 ? clock(seconds * 1000) : clock(seconds * 1000) + String(rest).slice(1);
 }
 
 function utc(ms) {

@@ -15,7 +15,8 @@ function renderImportance() {
   byId("importance-body").hidden = !enough;
   if (!enough) return;
   const ended = model.head.ended !== null && importance.trials !== model.ranked.length;
-  if (importance.trials === 0 || ended || model.ranked.length >= importance.trials + TRIALS_NEW) growForest();
+  const replaced = model.ranked.length < importance.trials;
+  if (importance.trials === 0 || ended || replaced || model.ranked.length >= importance.trials + TRIALS_NEW) growForest();
 }
 
 function growForest() {

@@ -8,10 +8,8 @@ function renderFilter() {
   const { outcomes, bracket } = model.filter;
   const some = OUTCOMES.map(([name, words]) => [name, words, model.trials.filter((trial) => trial.outcome === name).length]).filter(([, , n]) => n > 0);
   const host = byId("outcomes");
-  const focused = document.activeElement?.dataset?.outcome;
-  put(host, some.map(([name, words, n]) => el("button", { type: "button", class: "chip", "data-outcome": name, "aria-pressed": String(outcomes.has(name)), onclick: () => toggle(name) },
+  put(host, some.map(([name, words, n]) => el("button", { type: "button", class: "chip", "data-key": name, "aria-pressed": String(outcomes.has(name)), onclick: () => toggle(name) },
     el("i", { class: `dot ${name}`, "aria-hidden": "true" }), `${words} ${count(n)}`)));
-  if (focused) host.querySelector(`[data-outcome="${focused}"]`)?.focus();
   const choice = byId("bracket");
   const all = model.head.brackets.length;
   choice.parentElement.hidden = all < 2;

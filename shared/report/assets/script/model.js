@@ -104,6 +104,7 @@ function derive() {
   const counts = (trial) => trial.best !== null && trial.outcome !== "failed" && !trial.refit;
   model.ranked = model.trials.filter(counts).sort((a, b) => gain(b.best, a.best) || a.number - b.number);
   model.ranked.forEach((trial, index) => (trial.rank = index + 1));
+  if (model.hovered) model.hovered = model.trials[model.hovered.number] ?? null;
   applyFilter();
 }
 

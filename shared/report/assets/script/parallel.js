@@ -2,6 +2,8 @@
 // a range in the form, filters all charts.
 
 const AXES_MAX = 12;
+// More trials outside the filter only darken the background.
+const DIM_MAX = 500;
 const MARGIN = { top: 34, bottom: 22, side: 46 };
 
 const parallel = { canvas: null, over: null, brush: null };
@@ -32,7 +34,7 @@ function parallelAxes() {
     const log = parameter.scaling === "logarithmic" && parameter.min > 0;
     return { index, name: parameter.name, min: parameter.min, max: parameter.max, log };
   });
-  return [...axes, { index: model.head.parameters.length, name: model.head.metric, ...scoreRange() }];
+  return [...axes, { index: model.head.parameters.length, name: model.head.metric, ...scoreEnds() }];
 }
 
 function axisValue(axis, trial) {
@@ -68,11 +70,12 @@ function renderParallel() {
   const byRank = shownByRank().filter((trial) => trial.best !== null).reverse();
   const best = model.trials[model.head.best?.trial];
   context.lineWidth = 1;
-  const dim = model.ranked.length > byRank.length ? model.ranked.filter((trial) => !model.shown.includes(trial)).slice(0, 500) : [];
+  const shown = new Set(byRank);
+  const dim = model.ranked.filter((trial) => !shown.has(trial)).slice(0, DIM_MAX);
   strokeTrials(context, place, dim, palette.line, 0.5);
   context.globalAlpha = Math.max(0.1, Math.min(0.7, 10 / Math.sqrt(byRank.length || 1)));
   for (const trial of byRank) strokeTrials(context, place, [trial], colourOf(trial));
-  if (best && model.shown.includes(best)) {
+  if (best && shown.has(best)) {
     context.lineWidth = 2.5;
     strokeTrials(context, place, [best], palette.accent, 1);
   }
@@ -115,7 +118,7 @@ function drawAxes(context, { axes, bottom, step }) {
   context.textAlign = "center";
   const letters = Math.max(5, Math.floor(step / 6.5));
   const cut = (text) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
-  for (const axis of axes) {
+  axes.forEach((axis, i) => {
     context.strokeStyle = palette.muted;
     context.lineWidth = 1;
     context.beginPath();
@@ -124,7 +127,11 @@ function drawAxes(context, { axes, bottom, step }) {
     context.stroke();
     context.fillStyle = palette.text;
     context.font = "12px system-ui, sans-serif";
-    context.fillText(cut(axis.name), axis.x, 12);
+    // The outer names would leave the chart.
+    const shift = i === 0 ? -1 : i === axes.length - 1 ? 1 : 0;
+    context.textAlign = ["left", "center", "right"][shift + 1];
+    context.fillText(cut(axis.name), axis.x + shift * MARGIN.side, 12);
+    context.textAlign = "center";
     context.fillStyle = palette.muted;
     context.font = "11px system-ui, sans-serif";
     const text = (value) => (axis.names ? cut(axis.names[value] ?? "") : number(Number(value.toPrecision(4))));
@@ -138,7 +145,7 @@ function drawAxes(context, { axes, bottom, step }) {
       context.strokeStyle = palette.accent;
       context.strokeRect(axis.x - 8, top, 16, Math.max(2, low - top));
     }
-  }
+  });
   context.textAlign = "start";
 }
 
@@ -184,9 +191,13 @@ function moveBrush(event) {
   if (Math.abs(y - from) < 4) return;
   const values = [axis.value(from), axis.value(y)].sort((a, b) => a - b);
   model.filter.ranges.set(axis.index, axis.names ? [values[0] - 0.3, values[1] + 0.3] : values);
+  brushed();
+}
+
+const brushed = atNextFrame(() => {
   applyFilter();
   renderParallel();
-}
+});
 
 // A click without a drag removes the brush of the axis.
 function endBrush(event) {

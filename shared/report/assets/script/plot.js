@@ -76,7 +76,7 @@ function refresh(chart) {
   if (!chart.plot) build(chart, x, y);
   else if (chart.zoomed) chart.plot.redraw(false, true);
   else {
-    if (chart.plot.height !== chart.options.height()) resize(chart);
+    if (chart.plot.height !== chart.options.height() || chart.plot.width !== chart.host.clientWidth) resize(chart);
     home(chart);
   }
   drawOverlay(chart);
@@ -95,6 +95,8 @@ function home(chart) {
 
 // Steps of an axis of time, in seconds.
 const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+// Steps of an axis of whole numbers.
+const WHOLE_STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 function axis(side, { label, format, ticks, steps }) {
   return {
@@ -110,7 +112,7 @@ function axis(side, { label, format, ticks, steps }) {
     ticks: { stroke: () => palette.line, width: 1, size: 4 },
     values: (_, splits) => splits.map((value) => (value === null ? "" : (format ?? tick)(value))),
     ...(ticks ? { splits: () => ticks } : {}),
-    ...(steps ? { incrs: steps, space: 60 } : {}),
+    ...(steps ? { incrs: steps, space: 56 } : {}),
   };
 }
 

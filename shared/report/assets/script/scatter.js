@@ -85,7 +85,7 @@ function parameterScale(index) {
   const log = parameter.scaling === "logarithmic" && parameter.min > 0;
   const margin = log ? (parameter.max / parameter.min) ** 0.03 : (parameter.max - parameter.min) * 0.03 || 0.5;
   const [min, max] = log ? [parameter.min / margin, parameter.max * margin] : [parameter.min - margin, parameter.max + margin];
-  return { min, max, log, label, ticks: log ? powers(parameter.min, parameter.max) : null };
+  return { min, max, log, label, ticks: log ? powers(parameter.min, parameter.max) : null, steps: parameter.type === "integer" ? WHOLE_STEPS : null };
 }
 
 function powers(min, max) {
@@ -101,10 +101,14 @@ function shortName(text) {
 }
 
 // Returns the range of the best values. The worst few may lie outside.
-function scoreRange() {
+function scoreEnds() {
   const values = model.ranked.map((trial) => trial.best);
-  const [best, worst] = [values[0], values[Math.floor((values.length - 1) * SHOWN_SHARE)]];
-  const [low, high] = [Math.min(best, worst), Math.max(best, worst)];
+  const [best, worst] = [values[0], values[Math.ceil((values.length - 1) * SHOWN_SHARE)]];
+  return { min: Math.min(best, worst), max: Math.max(best, worst) };
+}
+
+function scoreRange() {
+  const { min: low, max: high } = scoreEnds();
   const margin = (high - low || Math.abs(high) || 1) * 0.06;
   return { min: low - margin, max: high + margin };
 }

@@ -24,7 +24,7 @@ function renderSummary() {
 
 function happened() {
   const { head } = model;
-  const reason = head.reason ? sentence(head.reason) : head.status === "InProgress" ? "Training jobs run." : "";
+  const reason = head.interrupted ? "The run was interrupted." : head.reason ? sentence(head.reason) : head.status === "InProgress" ? "Training jobs run." : "";
   const whole = head.maxEpochs ? head.maxEpochs * model.trials.length : 0;
   const saved = head.ended !== null && whole > head.epochs && head.epochs > 0 ? `, ${percent(1 - head.epochs / whole)} less than without early stopping` : "";
   const outcomes = OUTCOMES.map(([name, words]) => [model.trials.filter((trial) => trial.outcome === name).length, name, words]);
@@ -59,7 +59,7 @@ function best() {
   const early = head.bestSeen && head.bestSeen.trial !== head.best.trial ? head.bestSeen : null;
   return [
     el("p", { class: "figure" }, el("span", { id: "best-value" }, number(head.best.value)), el("small", {}, ` ${head.metric}`)),
-    el("p", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(head.best.trial) }, `trial ${head.best.trial}`),
+    el("p", {}, trialLink(head.best.trial, null, "best"),
       at ? ` at epoch ${at}${last}` : last),
     margins(),
     early && el("p", { class: "note" }, `Trial ${early.trial} had ${number(early.value)} at epoch ${early.epoch}. ${counting(early)}`),
@@ -76,8 +76,8 @@ function counting(seen) {
   return trial.outcome === "running" ? "It still runs." : `Its last value is ${number(trial.last)}.`;
 }
 
-// Returns by how much the best job is better than the next and than the median trial. The last values choose the best job,
-// so they are compared.
+// Returns by how much the best job is better than the next and than the median. The last values choose the best job, so
+// they are compared.
 function margins() {
   const { trial: number_, last } = model.head.best;
   const others = model.ranked.filter((trial) => trial.number !== number_ && trial.last !== null && trial.outcome !== "running");
@@ -89,8 +89,11 @@ function margins() {
     const share = trial.last ? ` (${percent(Math.abs(margin / trial.last))})` : "";
     return margin === 0 ? `equal to ${label}` : `${number(Math.abs(margin))}${share} ${margin > 0 ? "better" : "worse"} than ${label}`;
   };
-  const middle = others[Math.floor(others.length / 2)];
-  return el("p", {}, `${sentence(line(`the next, trial ${others[0].number}`, others[0]).concat("; ", line("the median trial", middle)))}`);
+  // Stopped trials trained less, so they are no measure.
+  const whole = others.filter((trial) => trial.outcome === "complete");
+  const texts = [line(`the next, trial ${others[0].number}`, others[0])];
+  if (whole.length > 2) texts.push(line("the median of the complete trials", whole[Math.floor(whole.length / 2)]));
+  return el("p", {}, sentence(texts.join("; ")));
 }
 
 function cost() {
@@ -123,6 +126,7 @@ function now() {
   const waiting = head.waitingFor;
   const lines = [];
   if (head.ended !== null) lines.push(el("p", { class: "lead" }, "Nothing runs."), el("p", {}, `The tuning ended at ${utc(head.ended)}, ${duration(head.ended - head.created)} after its submission.`));
+  else if (head.interrupted) lines.push(el("p", { class: "lead" }, "Nothing runs."), el("p", {}, `${counted(all.length, "trial")} continue${all.length === 1 ? "s" : ""} when the run does.`));
   else if (running.length) lines.push(el("p", { class: "lead" }, `${counted(running.length, "trial")}, at most ${count(head.maxParallel)} at a time`));
   else if (!waiting) lines.push(el("p", { class: "lead" }, head.pausedSince ? "Nothing runs." : "No job runs yet."));
   if (head.pausedSince) lines.push(el("p", {}, `Paused by the user since ${utc(head.pausedSince)}.`));
@@ -130,7 +134,7 @@ function now() {
     lines.push(el("p", { class: "problem" }, WAITS[waiting.Reason] ?? waiting.Reason, ` Since ${utc(waiting.Since * 1000)}.`,
       waiting.NextAttempt ? ` Next attempt ${utc(waiting.NextAttempt * 1000)}.` : "", waiting.Message ? ` ${waiting.Message}` : ""));
   }
-  if (running.length && head.ended === null) lines.push(runningTable(running));
+  if (running.length && head.ended === null && !head.interrupted) lines.push(runningTable(running));
   if (all.length > running.length && head.ended === null) lines.push(el("p", {}, `${counted(all.length - running.length, "job")} ended and ${all.length - running.length === 1 ? "waits" : "wait"} for the bill.`));
   const waits = model.trials.filter((trial) => trial.outcome === "waiting" || trial.outcome === "retrying");
   if (waits.length && head.ended === null) lines.push(el("p", {}, `${counted(waits.length, "trial")} ${waits.length === 1 ? "waits" : "wait"} for a promotion or a retry.`));
@@ -142,7 +146,7 @@ function runningTable(running) {
     const job = trial.jobs[trial.jobs.length - 1];
     const goal = job?.level ?? model.head.maxEpochs;
     return el("tr", {},
-      el("td", {}, el("button", { class: "link", type: "button", onclick: () => showTrial(trial.number) }, `trial ${trial.number}`)),
+      el("td", {}, trialLink(trial.number, null, "now")),
       el("td", { class: "n" }, goal ? `${trial.epochs}/${goal}` : trial.epochs),
       el("td", { class: "n" }, number(trial.last)),
       el("td", {}, job?.state ?? ""));

@@ -61,18 +61,16 @@ function renderTable() {
   table.page = Math.max(0, Math.min(pages - 1, table.page));
   const from = table.page * ROWS;
   const shown = columns();
-  const focused = document.activeElement?.dataset?.sort;
   put(byId("table-head"), shown.map(({ key, title, right }) => {
     const state = table.sort === key ? (table.down ? "descending" : "ascending") : null;
     return el("th", { scope: "col", class: right ? "n" : null, "aria-sort": state },
-      el("button", { type: "button", "data-sort": key, onclick: () => sortBy(key, right) }, title));
+      el("button", { type: "button", "data-key": key, onclick: () => sortBy(key, right) }, title));
   }));
-  if (focused) byId("table-head").querySelector(`[data-sort="${focused}"]`)?.focus();
   const best = model.head.best?.trial;
   put(byId("table-body"), all.slice(from, from + ROWS).map((trial) => el("tr", { class: trial.number === best ? "best" : null, "data-trial": trial.number,
     onmouseenter: () => setHovered(trial), onmouseleave: () => setHovered(null) },
     shown.map(({ key, right, text }) => el("td", { class: right ? "n" : null },
-      key === "number" ? el("button", { class: "link", type: "button", onclick: () => showTrial(trial.number) }, String(trial.number))
+      key === "number" ? trialLink(trial.number, String(trial.number), "row")
         : key === "outcome" ? [el("i", { class: `dot ${trial.outcome}` }), text(trial)] : text(trial))))));
   byId("table-count").textContent = `${count(all.length)} of ${counted(model.trials.length, "trial")}`;
   byId("page-text").textContent = all.length ? `${count(from + 1)} to ${count(Math.min(all.length, from + ROWS))} of ${count(all.length)}` : "no trial matches";

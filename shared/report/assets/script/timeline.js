@@ -20,7 +20,7 @@ function initTimeline() {
     label: () => `Timeline of ${counted(bars.length, "job")} in ${counted(lanes, "lane")}`,
     height: () => Math.max(110, Math.min(LANES_HEIGHT_MAX, 60 + lanes * LANE_HEIGHT)),
     x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS }),
-    y: () => ({ min: 0, max: lanes, label: "jobs at a time", format: (value) => (Number.isInteger(value) ? String(value) : "") }),
+    y: () => ({ min: 0, max: lanes, label: "jobs", format: (value) => (Number.isInteger(value) ? String(value) : "") }),
     draw: drawTimeline,
     overlay: (context, map, trial) => {
       context.strokeStyle = palette.text;
@@ -34,7 +34,7 @@ function initTimeline() {
     nearest: (x, y, map) => {
       const lane = lanes - 1 - Math.floor((y / map.height) * lanes);
       const hit = bars.find((bar) => bar.lane === lane && map.x(bar.from / 1000) - 2 <= x && x <= map.x(bar.to / 1000) + 2);
-      return hit && { trial: hit.trial, text: jobText(hit) };
+      return hit && { trial: hit.trial, text: jobText(hit.job) };
     },
     items: () => model.shown,
   });
@@ -119,8 +119,8 @@ function drawTimeline(context, map) {
   context.globalAlpha = 1;
 }
 
-function jobText({ job, trial }) {
+function jobText(job) {
   const time = job.ended === undefined ? `since ${clock(job.ordered)}` : `${clock(job.ordered)} to ${clock(job.ended)}`;
   const cost = job.cost === undefined ? "" : `, ${dollars(job.cost)}`;
-  return `job ${job.key}: ${job.state}${job.why ? ` (${job.why})` : ""}, ${time}${cost}` + (trial.jobs.length > 1 ? `, one of ${trial.jobs.length} jobs` : "");
+  return `job ${job.key}: ${job.state}${job.why ? ` (${job.why})` : ""}, ${time}${cost}`;
 }
