@@ -13,7 +13,7 @@ const states = {};
 
 before(async () => {
   browser = await launch();
-  for (const name of ["ended", "promoted", "capped", "failed", "hostile"]) states[name] = real[name]();
+  for (const name of ["ended", "promoted", "capped", "failed", "median", "hostile"]) states[name] = real[name]();
   states.empty = await empty();
   states.running = { url: simulated(120, 27, "--until", 600), described: JSON.parse(simulate(120, 27, "--until", 600, "--describe")) };
   states.large = { url: simulated(1000, 81), described: JSON.parse(simulate(1000, 81, "--describe")) };
@@ -34,12 +34,15 @@ test("the values of the page are those of describe", async () => {
     assert.equal(await text(page, "name"), described.HyperParameterTuningJobName, name);
     const status = own.Interrupted ? "Interrupted" : described.HyperParameterTuningJobStatus;
     assert.equal(await text(page, "status"), status, name);
-    assert.equal(digits(await text(page, "spent")), Number(own.SpentUsd.toFixed(own.SpentUsd < 0.01 ? 6 : 4)), name);
+    if (own.PriceUnknown) assert.match(await text(page, "cost-card"), /price of the instances is unknown/, name);
+    else assert.equal(digits(await text(page, "spent")), Number(own.SpentUsd.toFixed(own.SpentUsd < 0.01 ? 6 : 4)), name);
     const best = described.BestTrainingJob;
     if (best) {
       const value = own.BestSeen.Trial === best.Controller.Trial ? own.BestSeen.Value : best.Controller.BestValue;
       assert.ok(Math.abs(digits(await text(page, "best-value")) - value) <= 5e-7 * Math.max(1, Math.abs(value)), name);
       assert.match(await text(page, "best-card"), new RegExp(`trial ${best.Controller.Trial}\\b`), name);
+      // The table begins with the best value at any epoch.
+      assert.equal(await page.locator("#table-body tr").first().getAttribute("data-trial"), String(own.BestSeen.Trial), name);
     } else {
       assert.match(await text(page, "best-card"), /No value yet|No job counts yet/, name);
     }
@@ -59,7 +62,8 @@ test("every chart draws, and an empty tuning has none", async () => {
     const parameters = (await documentOf(page)).head.parameters.length;
     const hasValues = described.Controller.BestSeen !== undefined;
     // Timeline and costs; with values, curves, parallel coordinates and a scatter for each hyperparameter too.
-    assert.equal(colours.length, hasValues ? 4 + parameters : 2, name);
+    const expected = (hasValues ? 4 + parameters : 2) - (described.Controller.PriceUnknown ? 1 : 0);
+    assert.equal(colours.length, expected, name);
     assert.ok(colours.every((count) => count > 3), `${name}: ${colours}`);
     assert.equal(await page.locator("#curves-empty").isVisible(), !hasValues, name);
     await page.context().close();

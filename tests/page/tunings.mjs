@@ -46,6 +46,18 @@ export const real = {
   promoted: () => run("promoted", "promote.json"),
   capped: () => run("capped", "request.json", (body) => (body.Controller.MaxCostUsd = 0.012)),
   failed: () => run("failed", "request.json", null, ["sh", "-c", "echo cannot read '<data>' >&2; exit 3"]),
+  // The median rule, a metric to minimize, and no price.
+  median: () => run("median", "request.json", (body) => {
+    const config = body.HyperParameterTuningJobConfig;
+    config.Strategy = "Random";
+    delete config.StrategyConfig;
+    config.TrainingJobEarlyStoppingType = "Auto";
+    config.HyperParameterTuningJobObjective.Type = "Minimize";
+    config.ResourceLimits.MaxNumberOfTrainingJobs = 12;
+    body.TrainingJobDefinition.StaticHyperParameters.epochs = "9";
+    delete body.Controller.MaxCostUsd;
+    delete body.Controller.InstancePricesUsdPerHour;
+  }),
   // Values of a user that are markup.
   hostile: () => run("hostile", "request.json", (body) => {
     body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;

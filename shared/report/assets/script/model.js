@@ -44,7 +44,8 @@ function gain(one, other) {
 function prepared(trial) {
   const values = trial.curve.values;
   trial.at = trial.curve.epochs ?? null;
-  trial.cost = trial.jobs.some((job) => job.cost !== undefined)
+  const known = !model.head.priceUnknown && trial.jobs.some((job) => job.cost !== undefined);
+  trial.cost = known
     ? trial.jobs.reduce((sum, job) => sum + (job.cost ?? 0), 0)
     : null;
   trial.billed = trial.jobs.reduce((sum, job) => sum + (job.billedSeconds ?? 0), 0);
@@ -155,6 +156,8 @@ function verdict(judged) {
   const place = `rung ${judged.rung} (epoch ${judged.level}): ${number(judged.value)}`;
   if (judged.rank === undefined) return judged.continues === false ? `${place}, not promoted` : `${place}, waits for promotion`;
   const end = judged.continues ? "continued" : "stopped";
+  // The median rule has no brackets and compares with running averages.
+  if (!model.head.brackets.length) return `${place}, the averages of ${judged.rank - 1} of ${judged.of - 1} earlier trials are better: ${end}`;
   return `${place}, rank ${judged.rank} of ${judged.of}, the best ${judged.allowed} continue: ${end}`;
 }
 

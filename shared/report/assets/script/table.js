@@ -3,7 +3,8 @@
 const ROWS = 50;
 const PARAMETER_COLUMNS_MAX = 12;
 
-const table = { sort: "best", down: true, page: 0 };
+// `down` is null until the direction of the objective is known: the best trial comes first.
+const table = { sort: "best", down: null, page: 0 };
 
 // Returns the columns: key, title, whether it is a number, the value for sorting and downloads, and the text.
 function columns() {
@@ -56,6 +57,7 @@ function sorted() {
 }
 
 function renderTable() {
+  table.down ??= model.head.objective === "Maximize";
   const all = sorted();
   const pages = Math.max(1, Math.ceil(all.length / ROWS));
   table.page = Math.max(0, Math.min(pages - 1, table.page));

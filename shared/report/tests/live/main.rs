@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod simulated;
+mod table;
 
 use curves::Setting;
 use report::document::Outcome;

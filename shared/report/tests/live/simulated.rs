@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use curves::{Setting, Table, simulate_steps};
 use serde_json::{Value, json};
-use tuning::ruling::EndReason;
-use tuning::state::Status;
 use tuning::step::Step;
 use tuning::time::Time;
 use use_cases::describe::{Place, of_loaded};
 use use_cases::store::{Loaded, Tuning};
 use wire::describe::TuningJob;
 use wire::request::{PriceAnswer, Request};
-use wire::stored::Head;
+use wire::stored::{Head, status_word};
 
 use report::follow::Follower;
 
@@ -78,30 +76,29 @@ impl Simulated {
 
     /// Returns the response of Describe after the first `count` steps.
     pub(crate) fn described(&self, count: usize) -> TuningJob {
+        of_loaded(&self.loaded(count), &place())
+    }
+
+    /// Returns the tuning after the first `count` steps.
+    pub(crate) fn loaded(&self, count: usize) -> Loaded {
         let mut follower = Follower::from_start(Arc::clone(&self.tuning));
         for step in self.steps.iter().take(count) {
             follower.take(step);
         }
         let state = follower.state;
-        let status = match &state.status {
-            _ if state.failure().is_some() => "Failed",
-            Status::Active => "InProgress",
-            Status::Ending(_) => "Stopping",
-            Status::Ended { why: EndReason::Stopped, .. } => "Stopped",
-            Status::Ended { .. } => "Completed",
-        };
         let head = Head {
             step: follower.step,
             snapshot: 0,
-            status: status.to_owned(),
+            status: status_word(&state).to_owned(),
             at: state.now,
             deadline: None,
         };
-        of_loaded(&Loaded { tuning: Arc::clone(&self.tuning), head, state: Arc::new(state) }, &place())
+        Loaded { tuning: Arc::clone(&self.tuning), head, state: Arc::new(state) }
     }
 }
 
-fn place() -> Place {
+/// Returns the place of ARNs.
+pub(crate) fn place() -> Place {
     Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api")
 }
 
