@@ -89,8 +89,9 @@ test("hovering shows the configuration and the verdicts of a trial in all charts
   const area = await page.locator("#curves-chart .u-over").boundingBox();
   // The best trial has the last value of all, at the right edge.
   let shown = "";
+  const x = area.x + area.width * 0.98;
   for (let y = area.y + 2; y < area.y + area.height && !shown; y += 4) {
-    await page.mouse.move(area.x + area.width - 2, y);
+    await page.mouse.move(x, y);
     if (await page.locator("#tooltip").isVisible()) shown = await page.locator("#tooltip").textContent();
   }
   assert.match(shown, new RegExp(`^trial ${best.number} complete, bracket ${best.bracket}`));
@@ -100,7 +101,24 @@ test("hovering shows the configuration and the verdicts of a trial in all charts
     new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer).some((pixel) => pixel !== 0)));
   // Curves, timeline, one scatter and parallel coordinates; the chart of costs has no trials.
   assert.equal(overlays.filter(Boolean).length, 4, String(overlays));
-  await page.mouse.click(area.x + area.width - 2, area.y + area.height / 3);
+  await page.mouse.down();
+  await page.mouse.up();
+  assert.equal(await text(page, "detail-title"), `Trial ${best.number}`);
+  await page.context().close();
+});
+
+test("dragging zooms a chart, and a button shows all again", async () => {
+  const page = await open(browser, states.ended.url);
+  const picture = () => page.evaluate(() => document.querySelector("#curves-chart canvas").toDataURL());
+  const first = await picture();
+  const area = await page.locator("#curves-chart .u-over").boundingBox();
+  await page.mouse.move(area.x + 50, area.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(area.x + 300, area.y + 200, { steps: 4 });
+  await page.mouse.up();
+  assert.notEqual(await picture(), first);
+  await page.locator("#curves-home").click();
+  assert.equal(await picture(), first);
   await page.context().close();
 });
 

@@ -23,11 +23,14 @@ function request(name, file, change) {
   writeFileSync(join(folder, `${name}.json`), JSON.stringify(body));
 }
 
+function describe(name) {
+  return JSON.parse(hyperband("describe", name, "--data-dir", name, "--output", "json"));
+}
+
 function report(name) {
   const file = join(folder, `${name}.html`);
   hyperband("report", name, "--data-dir", name, "-o", file);
-  const described = JSON.parse(hyperband("describe", name, "--data-dir", name, "--output", "json"));
-  return { url: `file://${file}`, described };
+  return { url: `file://${file}`, described: describe(name) };
 }
 
 // Runs a tuning to its end. A failed tuning ends the program with 1.
@@ -74,8 +77,11 @@ export async function empty() {
   try {
     for (;;) {
       try {
+        const before = describe("empty");
         const found = report("empty");
-        if (found.described.TrainingJobStatusCounters.InProgress > 0) return found;
+        // A report and a description of the same step.
+        const same = found.described.LastModifiedTime === before.LastModifiedTime;
+        if (same && before.TrainingJobStatusCounters.InProgress > 0) return found;
       } catch (error) {
         // The data directory or its tuning is not there yet.
         if (child.exitCode !== null || error.status !== 2) throw error;

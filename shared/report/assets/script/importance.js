@@ -34,7 +34,9 @@ function growForest() {
     }
     importance.result = forest.result();
     showImportance();
+    // Both put the most important hyperparameters first.
     renderScatter();
+    renderParallel();
   };
   setTimeout(more, 0);
 }

@@ -111,7 +111,8 @@ function axis(side, { label, format, ticks, steps }) {
     grid: { stroke: () => palette.line, width: 1 },
     ticks: { stroke: () => palette.line, width: 1, size: 4 },
     values: (_, splits) => splits.map((value) => (value === null ? "" : (format ?? tick)(value))),
-    ...(ticks ? { splits: () => ticks } : {}),
+    // uPlot labels only powers of ten on a logarithmic axis.
+    ...(ticks ? { splits: () => ticks, filter: (_, splits) => splits } : {}),
     ...(steps ? { incrs: steps, space: 56 } : {}),
   };
 }
