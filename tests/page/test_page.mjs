@@ -16,6 +16,8 @@ before(async () => {
   for (const name of ["ended", "promoted", "capped", "failed", "median", "hostile"]) states[name] = real[name]();
   states.empty = await empty();
   states.running = { url: simulated(120, 27, "--until", 600), described: JSON.parse(simulate(120, 27, "--until", 600, "--describe")) };
+  const outage = [60, 27, "--outage", 300, "--until", 1500];
+  states.waiting = { url: simulated(...outage), described: JSON.parse(simulate(...outage, "--describe")) };
   states.large = { url: simulated(1000, 81), described: JSON.parse(simulate(1000, 81, "--describe")) };
 });
 
@@ -51,6 +53,21 @@ test("the values of the page are those of describe", async () => {
     const shown = await page.locator(".rung:not(.last) > p:first-of-type").allTextContents();
     assert.deepEqual(shown.map((line) => line.match(/\d[\d,]*/g).slice(0, 2).map(digits)), rungs.map((rung) => [rung.Arrived, rung.WentOn]), name);
     assert.deepEqual(page.problems, [], name);
+    await page.context().close();
+  }
+});
+
+test("the first screen shows what a tuning waits for, and why it ended", async () => {
+  const expected = {
+    waiting: ["now-card", /No job gets instances\. Since 1970-01-01/],
+    capped: ["happened", /No other job fits the cost cap\./],
+    failed: ["happened", /jobs? failed: exit code 3, cannot read <data>/],
+    running: ["now-card", /at most 8 at a time/],
+    empty: ["now-card", /4 trials, at most 4 at a time/],
+  };
+  for (const [name, [card, words]] of Object.entries(expected)) {
+    const page = await open(browser, states[name].url);
+    assert.match(await text(page, card), words, name);
     await page.context().close();
   }
 });

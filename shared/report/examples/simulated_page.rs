@@ -1,9 +1,9 @@
 //! Writes the page of a simulated tuning to standard output.
 //!
-//!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote]…
+//!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote | --outage SECONDS]…
 //!         [--describe | --live URL | --events COUNT]
 //!
-//! `--all-epochs`: no trial is stopped at a rung. Instead of the page, `--describe` writes the response of Describe, `--live`
+//! `--all-epochs`: no trial is stopped at a rung. `--outage`: no job gets instances from then on. Instead of the page, `--describe` writes the response of Describe, `--live`
 //! the live page of a stream, and `--events` such a stream: the document after half of the steps, and so many deltas.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a panic ends the program")]
 
@@ -50,6 +50,7 @@ fn main() {
         workers: 8,
         until_seconds: after("--until").map(|seconds| seconds.parse().unwrap()),
         interruptions_per_hour: if has("--promote") { 3.0 } else { 0.0 },
+        capacity_outage: after("--outage").map(|seconds| seconds.parse().unwrap()..f64::INFINITY),
         noise: 0.05,
         time_jitter: 0.2,
         ..Setting::default()

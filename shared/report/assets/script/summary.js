@@ -24,12 +24,11 @@ function renderSummary() {
 
 function happened() {
   const { head } = model;
-  const reason = head.interrupted ? "The run was interrupted." : head.reason ? sentence(head.reason) : head.status === "InProgress" ? "Training jobs run." : "";
   const whole = head.maxEpochs ? head.maxEpochs * model.trials.length : 0;
   const saved = head.ended !== null && whole > head.epochs && head.epochs > 0 ? `, ${percent(1 - head.epochs / whole)} less than without early stopping` : "";
   const outcomes = OUTCOMES.map(([name, words]) => [model.trials.filter((trial) => trial.outcome === name).length, name, words]);
   return [
-    el("p", { class: "lead" }, reason || "Nothing happened yet."),
+    el("p", { class: "lead" }, course()),
     head.interrupted && el("p", {}, "To continue it: ", el("code", {}, head.interrupted)),
     el("div", { class: "shares", "aria-hidden": "true" }, outcomes.filter(([n]) => n).map(([n, name]) =>
       el("i", { style: { "flex-grow": n, background: `var(--${name})` } }))),
@@ -43,6 +42,16 @@ function happened() {
     ]),
     head.failures.map((cause) => el("p", { class: "problem" }, `${counted(cause.Count, "job")} failed: ${cause.Reason}`)),
   ];
+}
+
+// Returns why the tuning ended, or what it does, in a sentence.
+function course() {
+  const { head } = model;
+  if (head.interrupted) return "The run was interrupted.";
+  if (head.reason) return sentence(head.reason);
+  if (head.jobsRunning > 0) return "Training jobs run.";
+  if (head.pausedSince) return "The user paused the tuning.";
+  return head.waitingFor ? "The tuning waits." : "No job runs yet.";
 }
 
 function best() {
