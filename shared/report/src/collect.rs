@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use tuning::fact::Recorded;
 use tuning::ids::TrialId;
+use tuning::money::MicroUsd;
 use tuning::ruling::{Order, Ruling};
 use tuning::step::Step;
 use use_cases::describe::{self, Place};
@@ -69,7 +70,9 @@ impl Live {
             money_known: 0,
             events_known: 0,
         };
-        live.note_money(created);
+        let ledger = &live.follower.state.ledger;
+        let amounts = (ledger.spent, ledger.reserved, ledger.cap);
+        live.note_money(created, amounts);
         live.money_known = live.money.len();
         live
     }
@@ -138,6 +141,11 @@ impl Live {
 
     fn commit(&mut self, described: &TuningJob) -> Delta {
         let after = self.head.step;
+        let totals = &described.controller.totals;
+        if !self.is_priced() && !totals.price_unknown {
+            let amounts = (totals.spent_usd, totals.reserved_usd, totals.cap_usd);
+            self.note_money(described.base.modified_ms, amounts);
+        }
         self.head = head::head(&self.follower, described, &self.trials);
         let changed = std::mem::take(&mut self.changed);
         let delta = Delta {
@@ -171,7 +179,17 @@ impl Live {
         for event in self.follower.take(step) {
             self.note_event(event.at, &event.what);
         }
-        self.note_money(step.at.0);
+        if self.is_priced() {
+            let ledger = &self.follower.state.ledger;
+            let amounts = (ledger.spent, ledger.reserved, ledger.cap);
+            self.note_money(step.at.0, amounts);
+        }
+    }
+
+    /// Returns whether the steps give the amounts. A reader of a stack does not know the price list of the stack. Then the
+    /// amounts come from Describe, and bills of single jobs are unknown.
+    fn is_priced(&self) -> bool {
+        self.follower.tuning.definition.job.rate.is_some()
     }
 
     fn note_fact(&mut self, Recorded { at, fact, .. }: &Recorded) {
@@ -205,17 +223,17 @@ impl Live {
     }
 
     /// Adds a point if the amounts have changed.
-    fn note_money(&mut self, at: i64) {
-        let ledger = &self.follower.state.ledger;
+    fn note_money(&mut self, at: i64, amounts: (MicroUsd, MicroUsd, Option<MicroUsd>)) {
         let at = at.saturating_sub(self.follower.tuning.definition.created.0);
         let Money { at: times, spent, reserved, cap } = &mut self.money;
-        let last = (spent.last(), reserved.last(), cap.last());
-        if last == (Some(&ledger.spent), Some(&ledger.reserved), Some(&ledger.cap)) {
+        if (spent.last(), reserved.last(), cap.last())
+            == (Some(&amounts.0), Some(&amounts.1), Some(&amounts.2))
+        {
             return;
         }
         times.push(at);
-        spent.push(ledger.spent);
-        reserved.push(ledger.reserved);
-        cap.push(ledger.cap);
+        spent.push(amounts.0);
+        reserved.push(amounts.1);
+        cap.push(amounts.2);
     }
 }

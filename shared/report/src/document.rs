@@ -267,10 +267,10 @@ pub struct Job {
     /// Billed seconds. `None` until they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed_seconds: Option<u64>,
-    /// Its cost. `None` until the bill is booked.
+    /// Its cost. `None` until the bill is booked, or without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<MicroUsd>,
-    /// The reservation for its bill, until that is booked.
+    /// The reservation for its bill, until that is booked. `None` without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<MicroUsd>,
     /// How often spot instances were reclaimed.

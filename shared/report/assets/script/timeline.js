@@ -56,7 +56,9 @@ function arrange() {
   const all = [];
   for (const trial of model.trials) {
     for (const job of trial?.jobs ?? []) {
-      const over = job.ended ?? (job.cost !== undefined || model.head.ended !== null ? job.phases.at(-1)?.[0] ?? job.ordered : end);
+      // A job that was cancelled before its start has no end.
+      const lives = trial.outcome === "running" && job === trial.jobs.at(-1);
+      const over = job.ended ?? (lives ? end : job.phases.at(-1)?.[0] ?? job.ordered);
       all.push({ trial, job, from: job.ordered, to: Math.max(over, job.ordered) });
     }
   }

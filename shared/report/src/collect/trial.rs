@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use search::{Configuration, SamplerKind};
 use tuning::conclude::full_summary;
+use tuning::definition::Definition;
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobKey, JobPhase};
 use tuning::ids::{BracketId, TrialId};
 use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd, Verdict};
 use tuning::summary::JobSummary;
+use tuning::time::Time;
 use use_cases::describe::state_of;
 use use_cases::words;
 use wire::describe::finite;
@@ -195,12 +197,13 @@ impl Record {
             last: last.and_then(|job| job.last_value).and_then(finite),
             curve: curve.map(|job| shown_curve(&job.curve, points_max)).unwrap_or_default(),
             judged: self.judged.clone(),
-            jobs: summaries.iter().map(|job| self.shown_job(job, definition.created.0)).collect(),
+            jobs: summaries.iter().map(|job| self.shown_job(job, definition)).collect(),
         }
     }
 
-    fn shown_job(&self, job: &JobSummary, created: i64) -> Job {
-        let since = |at: tuning::time::Time| at.0.saturating_sub(created);
+    fn shown_job(&self, job: &JobSummary, definition: &Definition) -> Job {
+        let since = |at: Time| at.0.saturating_sub(definition.created.0);
+        let is_priced = definition.job.rate.is_some();
         let known = self.jobs.get(&job.job).map(|record| record.phases.as_slice()).unwrap_or_default();
         let mut phases = known.to_vec();
         // Facts may arrive in any order.
@@ -215,8 +218,8 @@ impl Record {
             ended: job.ended.map(since),
             phases,
             billed_seconds: job.billable_seconds,
-            cost: job.cost,
-            reserved: (job.cost.is_none() && !job.never_started).then_some(job.reservation),
+            cost: job.cost.filter(|_| is_priced),
+            reserved: (is_priced && job.cost.is_none() && !job.never_started).then_some(job.reservation),
             interruptions: job.interruptions,
             on_demand: job.on_demand,
         }

@@ -4,10 +4,13 @@
 mod simulated;
 mod table;
 
+use std::sync::Arc;
+
 use curves::Setting;
 use report::document::Outcome;
 use report::{Document, Live};
 use serde_json::json;
+use use_cases::store::Tuning;
 
 use simulated::{Simulated, request};
 
@@ -76,6 +79,30 @@ fn promoted_trials_have_all_their_jobs_and_interruptions() {
     assert!(promoted.judged[0].rank.is_some());
     assert!(document.trials.iter().flat_map(|trial| &trial.jobs).any(|job| job.interruptions > 0));
     assert!(document.trials.iter().any(|trial| trial.why.as_deref() == Some("not promoted from rung 0")));
+}
+
+#[test]
+fn without_a_price_the_amounts_come_from_describe() {
+    let played = Simulated::play(request("t", 12, 9, json!({})), &Setting::default());
+    let mut definition = played.tuning.definition.clone();
+    (definition.job.rate, definition.cap) = (None, None);
+    let tuning = Tuning {
+        id: played.tuning.id.clone(),
+        definition,
+        request: played.tuning.request.clone(),
+        pattern: None,
+        submitter: None,
+    };
+    let mut live = Live::new(Arc::new(tuning), &played.described(0));
+    let mut taken = 0;
+    for steps in played.steps.chunks(10) {
+        taken += steps.len();
+        live.advance(steps, &played.described(taken));
+    }
+    let document = live.document();
+    assert!(document.money.len() > 3 && document.head.spent.0 > 0);
+    assert_eq!(document.money.spent.last(), Some(&document.head.spent));
+    assert!(document.trials.iter().flat_map(|trial| &trial.jobs).all(|job| job.cost.is_none()));
 }
 
 #[test]
