@@ -6,8 +6,16 @@ import { createRequire } from "node:module";
 const require = createRequire(new URL(".work/", import.meta.url));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-  "--disable-component-update", "--disable-sync"];
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
 
 export function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
@@ -20,7 +28,10 @@ export async function open(browser, url, { width = 1400, height = 900, dark = fa
   page.problems = [];
   page.on("console", (message) => message.type() === "error" && page.problems.push(message.text()));
   page.on("pageerror", (error) => page.problems.push(String(error)));
-  page.on("request", (request) => request.url() !== url && !request.url().startsWith("blob:") && page.problems.push(request.url()));
+  page.on(
+    "request",
+    (request) => request.url() !== url && !request.url().startsWith("blob:") && page.problems.push(request.url()),
+  );
   page.on("dialog", (dialog) => page.problems.push(`dialog: ${dialog.message()}`));
   await page.goto(url);
   await ready(page);
@@ -42,18 +53,27 @@ export function documentOf(page) {
 
 // Returns for each visible canvas of the charts how many different colours it has.
 export function canvasColours(page) {
-  return page.evaluate(() => [...document.querySelectorAll(".chart canvas:not(.over), .parallel canvas:not(.over)")]
-    .filter((canvas) => canvas.offsetParent !== null)
-    .map((canvas) => {
-      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      return new Set(new Uint32Array(data.buffer)).size;
-    }));
+  return page.evaluate(() =>
+    [...document.querySelectorAll(".chart canvas:not(.over), .parallel canvas:not(.over)")]
+      .filter((canvas) => canvas.offsetParent !== null)
+      .map((canvas) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+      }),
+  );
 }
 
 // Returns the serious findings of axe-core.
 export async function seriousFindings(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  return violations.filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(" | ")}`);
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .map((node) => node.html.slice(0, 120))
+          .slice(0, 3)
+          .join(" | ")}`,
+    );
 }

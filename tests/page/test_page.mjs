@@ -15,7 +15,10 @@ before(async () => {
   browser = await launch();
   for (const name of ["ended", "promoted", "capped", "failed", "median", "hostile"]) states[name] = real[name]();
   states.empty = await empty();
-  states.running = { url: simulated(120, 27, "--until", 600), described: JSON.parse(simulate(120, 27, "--until", 600, "--describe")) };
+  states.running = {
+    url: simulated(120, 27, "--until", 600),
+    described: JSON.parse(simulate(120, 27, "--until", 600, "--describe")),
+  };
   const outage = [60, 27, "--outage", 300, "--until", 1500];
   states.waiting = { url: simulated(...outage), described: JSON.parse(simulate(...outage, "--describe")) };
   states.large = { url: simulated(1000, 81), described: JSON.parse(simulate(1000, 81, "--describe")) };
@@ -37,21 +40,41 @@ test("the values of the page are those of describe", async () => {
     const status = own.Interrupted ? "Interrupted" : described.HyperParameterTuningJobStatus;
     assert.equal(await text(page, "status"), status, name);
     if (own.PriceUnknown) assert.match(await text(page, "cost-card"), /price of the instances is unknown/, name);
-    else assert.equal(digits(await text(page, "spent")), Number(own.SpentUsd.toFixed(own.SpentUsd < 0.01 ? 6 : 4)), name);
+    else
+      assert.equal(digits(await text(page, "spent")), Number(own.SpentUsd.toFixed(own.SpentUsd < 0.01 ? 6 : 4)), name);
     const best = described.BestTrainingJob;
     if (best) {
       const value = own.BestSeen.Trial === best.Controller.Trial ? own.BestSeen.Value : best.Controller.BestValue;
       assert.ok(Math.abs(digits(await text(page, "best-value")) - value) <= 5e-7 * Math.max(1, Math.abs(value)), name);
       assert.match(await text(page, "best-card"), new RegExp(`trial ${best.Controller.Trial}\\b`), name);
       // The table begins with the best value at any epoch.
-      assert.equal(await page.locator("#table-body tr").first().getAttribute("data-trial"), String(own.BestSeen.Trial), name);
+      assert.equal(
+        await page.locator("#table-body tr").first().getAttribute("data-trial"),
+        String(own.BestSeen.Trial),
+        name,
+      );
     } else {
       assert.match(await text(page, "best-card"), /No value yet|No job counts yet/, name);
     }
-    assert.match(await text(page, "happened"), new RegExp(`trials${own.TrialsStarted.toLocaleString("en-US")}jobs${own.TrainingJobsLaunched.toLocaleString("en-US")} of`), name);
+    assert.match(
+      await text(page, "happened"),
+      new RegExp(
+        `trials${own.TrialsStarted.toLocaleString("en-US")}jobs${own.TrainingJobsLaunched.toLocaleString("en-US")} of`,
+      ),
+      name,
+    );
     const rungs = own.Brackets.flatMap((bracket) => bracket.Rungs).filter((rung) => rung.Arrived !== undefined);
     const shown = await page.locator(".rung:not(.last) > p:first-of-type").allTextContents();
-    assert.deepEqual(shown.map((line) => line.match(/\d[\d,]*/g).slice(0, 2).map(digits)), rungs.map((rung) => [rung.Arrived, rung.WentOn]), name);
+    assert.deepEqual(
+      shown.map((line) =>
+        line
+          .match(/\d[\d,]*/g)
+          .slice(0, 2)
+          .map(digits),
+      ),
+      rungs.map((rung) => [rung.Arrived, rung.WentOn]),
+      name,
+    );
     assert.deepEqual(page.problems, [], name);
     await page.context().close();
   }
@@ -81,7 +104,10 @@ test("every chart draws, and an empty tuning has none", async () => {
     // Timeline and costs; with values, curves, parallel coordinates and a scatter for each hyperparameter too.
     const expected = (hasValues ? 4 + parameters : 2) - (described.Controller.PriceUnknown ? 1 : 0);
     assert.equal(colours.length, expected, name);
-    assert.ok(colours.every((count) => count > 3), `${name}: ${colours}`);
+    assert.ok(
+      colours.every((count) => count > 3),
+      `${name}: ${colours}`,
+    );
     assert.equal(await page.locator("#curves-empty").isVisible(), !hasValues, name);
     await page.context().close();
   }
@@ -114,8 +140,13 @@ test("hovering shows the configuration and the verdicts of a trial in all charts
   assert.match(shown, new RegExp(`^trial ${best.number} complete, bracket ${best.bracket}`));
   assert.ok(shown.includes("learning_rate") && shown.includes(`at epoch ${best.epochs}`), shown);
   assert.match(shown, /rung 0 \(epoch \d+\): [\d.]+, rank \d+ of \d+, the best \d+ continue: continued/);
-  const overlays = await page.evaluate(() => [...document.querySelectorAll("canvas.over")].map((canvas) =>
-    new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer).some((pixel) => pixel !== 0)));
+  const overlays = await page.evaluate(() =>
+    [...document.querySelectorAll("canvas.over")].map((canvas) =>
+      new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer).some(
+        (pixel) => pixel !== 0,
+      ),
+    ),
+  );
   // Curves, timeline, one scatter and parallel coordinates; the chart of costs has no trials.
   assert.equal(overlays.filter(Boolean).length, 4, String(overlays));
   await page.mouse.down();
@@ -154,7 +185,10 @@ test("the filter, the brush, sorting and pages change charts and table", async (
   await page.fill("#search", "batch_size=16 complete");
   const index = head.parameters.findIndex((parameter) => parameter.name === "batch_size");
   const some = trials.filter((trial) => trial.values[index] === "16" && trial.outcome === "complete").length;
-  await page.waitForFunction((some) => document.getElementById("filter-count").textContent.startsWith(`${some} of`), some);
+  await page.waitForFunction(
+    (some) => document.getElementById("filter-count").textContent.startsWith(`${some} of`),
+    some,
+  );
   await page.getByRole("button", { name: "Show all" }).click();
 
   await page.locator("#parallel-chart").scrollIntoViewIfNeeded();
@@ -168,7 +202,10 @@ test("the filter, the brush, sorting and pages change charts and table", async (
   const brushed = await shownTrials(page);
   assert.ok(brushed > 0 && brushed < trials.length, String(brushed));
   const values = await page.locator("#table-body td:nth-child(2)").allTextContents();
-  assert.ok(values.every((value) => Number(value) > 0.3), String(values));
+  assert.ok(
+    values.every((value) => Number(value) > 0.3),
+    String(values),
+  );
   await page.getByRole("button", { name: "Clear ranges" }).click();
   assert.equal(await shownTrials(page), trials.length);
   await page.getByText("Ranges as numbers").click();
@@ -191,20 +228,29 @@ test("downloads have the shown trials with whole values", async () => {
   const page = await open(browser, states.ended.url);
   const { trials, head } = await documentOf(page);
   const saved = async (name) => {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#trials").getByRole("button", { name }).click()]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.locator("#trials").getByRole("button", { name }).click(),
+    ]);
     return readFileSync(await download.path(), "utf8");
   };
   const rows = JSON.parse(await saved("JSON"));
   assert.equal(rows.length, trials.length);
   for (const row of rows) {
     const trial = trials[row.trial];
-    assert.deepEqual([row.best, row.last, row.epochs, row.hyperparameters.learning_rate], [trial.best, trial.last, trial.epochs, trial.values[0]]);
+    assert.deepEqual(
+      [row.best, row.last, row.epochs, row.hyperparameters.learning_rate],
+      [trial.best, trial.last, trial.epochs, trial.values[0]],
+    );
   }
   const cost = rows.reduce((sum, row) => sum + row.cost_usd * 1e6, 0);
   assert.equal(Math.round(cost), head.spent);
   const lines = (await saved("CSV")).trim().split("\r\n");
   assert.equal(lines.length, trials.length + 1);
-  assert.equal(lines[0], "trial,bracket,outcome,epochs,best,best_epoch,last,learning_rate,jobs,billed_seconds,cost_usd,why");
+  assert.equal(
+    lines[0],
+    "trial,bracket,outcome,epochs,best,best_epoch,last,learning_rate,jobs,billed_seconds,cost_usd,why",
+  );
   await page.context().close();
 });
 
@@ -261,24 +307,36 @@ test("text of a user is never markup", async () => {
 test("print shows the content without controls", async () => {
   const page = await open(browser, states.ended.url, { dark: true });
   // The printer lays the page out again at the width of the paper.
-  await page.evaluate(() => addEventListener("beforeprint", () => {
-    window.printed = [...document.querySelectorAll(".chart, .parallel")].filter((host) => host.offsetParent).map((host) =>
-      [host.querySelector("canvas").getBoundingClientRect().right, getComputedStyle(document.body).backgroundColor]);
-  }));
+  await page.evaluate(() =>
+    addEventListener("beforeprint", () => {
+      window.printed = [...document.querySelectorAll(".chart, .parallel")]
+        .filter((host) => host.offsetParent)
+        .map((host) => [
+          host.querySelector("canvas").getBoundingClientRect().right,
+          getComputedStyle(document.body).backgroundColor,
+        ]);
+    }),
+  );
   await page.emulateMedia({ media: "print" });
   assert.equal(await page.locator("#filter").isVisible(), false);
   assert.equal(await page.locator("#curves-home").isVisible(), false);
   const paper = await page.pdf({ format: "A4", printBackground: true });
   assert.ok(paper.length > 20_000);
   const printed = await page.evaluate(() => window.printed);
-  assert.ok(printed.length > 4 && printed.every(([right, colour]) => right <= 700 && colour === "rgb(255, 255, 255)"), JSON.stringify(printed));
+  assert.ok(
+    printed.length > 4 && printed.every(([right, colour]) => right <= 700 && colour === "rgb(255, 255, 255)"),
+    JSON.stringify(printed),
+  );
   await page.context().close();
 });
 
 test("a live page follows its stream, shows a lost connection, and starts again with a document", async () => {
-  const events = simulate(120, 27, "--events", 4).split("\n\n").filter(Boolean).map((event) => `${event}\n\n`);
+  const events = simulate(120, 27, "--events", 4)
+    .split("\n\n")
+    .filter(Boolean)
+    .map((event) => `${event}\n\n`);
   const clients = [];
-  let accepts = true;
+  let [accepts, answers] = [true, true];
   const server = createServer((request, response) => {
     if (request.url !== "/events") {
       response.writeHead(200, { "content-type": "text/html" }).end(simulate(120, 27, "--live", "/events"));
@@ -286,6 +344,8 @@ test("a live page follows its stream, shows a lost connection, and starts again 
       // `retry` is the time until the browser connects again, in milliseconds.
       response.writeHead(200, { "content-type": "text/event-stream" }).write(`retry: 50\n\n${events[0]}`);
       clients.push(response);
+    } else if (answers) {
+      response.writeHead(503).end();
     } else {
       request.socket.destroy();
     }
@@ -307,17 +367,25 @@ test("a live page follows its stream, shows a lost connection, and starts again 
     clients[0].write(events[1]);
     await at(steps[1]);
     assert.equal(await page.evaluate(() => document.activeElement.dataset.key), focused);
-    assert.equal(await page.locator("#brackets details[open] tbody tr").count() > 0, true);
+    assert.equal((await page.locator("#brackets details[open] tbody tr").count()) > 0, true);
     // A lost event: the page asks for the whole document.
     clients[0].write(events[3]);
     while (clients.length < 2) await page.evaluate(() => new Promise(requestAnimationFrame));
     await at(steps[0]);
-    accepts = false;
-    clients[1].destroy();
-    await page.getByText("connection lost, reconnecting").waitFor();
-    accepts = true;
-    while (clients.length < 3) await page.evaluate(() => new Promise(requestAnimationFrame));
-    for (const event of events.slice(1)) clients[2].write(event);
+    // The browser connects again after a lost connection, but not after an error response. Then the page does.
+    for (const [client, responds] of [
+      [1, false],
+      [2, true],
+    ]) {
+      [accepts, answers] = [false, responds];
+      clients[client].destroy();
+      await page.getByText("connection lost, reconnecting").waitFor();
+      if (responds) await page.waitForResponse((response) => response.status() === 503);
+      accepts = true;
+      while (clients.length < client + 2) await page.evaluate(() => new Promise(requestAnimationFrame));
+      await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
+    }
+    for (const event of events.slice(1)) clients[3].write(event);
     await at(steps.at(-1));
     await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
     const described = JSON.parse(simulate(120, 27, "--describe"));
@@ -332,7 +400,12 @@ test("a live page follows its stream, shows a lost connection, and starts again 
 });
 
 test("times to open large tunings", async (context) => {
-  for (const args of [[1000, 81], [1000, 81, "--all-epochs"], [10000, 81], [10000, 81, "--all-epochs"]]) {
+  for (const args of [
+    [1000, 81],
+    [1000, 81, "--all-epochs"],
+    [10000, 81],
+    [10000, 81, "--all-epochs"],
+  ]) {
     const url = simulated(...args);
     const times = [];
     for (let run = 0; run < 3; run++) {
@@ -342,6 +415,8 @@ test("times to open large tunings", async (context) => {
       await page.context().close();
     }
     const megabytes = (simulate(...args).length / 1e6).toFixed(1);
-    context.diagnostic(`${args.join(" ")}: ${megabytes} MB, opened and drawn in ${times.sort((a, b) => a - b)[1]} ms (median of 3)`);
+    context.diagnostic(
+      `${args.join(" ")}: ${megabytes} MB, opened and drawn in ${times.sort((a, b) => a - b)[1]} ms (median of 3)`,
+    );
   }
 });

@@ -12,7 +12,11 @@ const TRAIN = join(examples, "train.sh");
 const MARKUP = "</script><img src=x onerror=alert(1)>";
 
 function hyperband(...args) {
-  return execFileSync(process.env.HYPERBAND_BIN, args, { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  return execFileSync(process.env.HYPERBAND_BIN, args, {
+    cwd: folder,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
 }
 
 // Writes the request of an example with other members.
@@ -50,29 +54,37 @@ export const real = {
   capped: () => run("capped", "request.json", (body) => (body.Controller.MaxCostUsd = 0.012)),
   failed: () => run("failed", "request.json", null, ["sh", "-c", "echo cannot read '<data>' >&2; exit 3"]),
   // The median rule, a metric to minimize, and no price.
-  median: () => run("median", "request.json", (body) => {
-    const config = body.HyperParameterTuningJobConfig;
-    config.Strategy = "Random";
-    delete config.StrategyConfig;
-    config.TrainingJobEarlyStoppingType = "Auto";
-    config.HyperParameterTuningJobObjective.Type = "Minimize";
-    config.ResourceLimits.MaxNumberOfTrainingJobs = 12;
-    body.TrainingJobDefinition.StaticHyperParameters.epochs = "9";
-    delete body.Controller.MaxCostUsd;
-    delete body.Controller.InstancePricesUsdPerHour;
-  }),
+  median: () =>
+    run("median", "request.json", (body) => {
+      const config = body.HyperParameterTuningJobConfig;
+      config.Strategy = "Random";
+      delete config.StrategyConfig;
+      config.TrainingJobEarlyStoppingType = "Auto";
+      config.HyperParameterTuningJobObjective.Type = "Minimize";
+      config.ResourceLimits.MaxNumberOfTrainingJobs = 12;
+      body.TrainingJobDefinition.StaticHyperParameters.epochs = "9";
+      delete body.Controller.MaxCostUsd;
+      delete body.Controller.InstancePricesUsdPerHour;
+    }),
   // Values of a user that are markup.
-  hostile: () => run("hostile", "request.json", (body) => {
-    body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;
-    body.HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges = [{ Name: "mark", Values: [MARKUP] }];
-  }),
+  hostile: () =>
+    run("hostile", "request.json", (body) => {
+      body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;
+      body.HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges = [
+        { Name: "mark", Values: [MARKUP] },
+      ];
+    }),
   MARKUP,
 };
 
 // Starts a tuning whose programs print nothing, and returns its report.
 export async function empty() {
   request("empty", "request.json");
-  const child = spawn(process.env.HYPERBAND_BIN, ["run", "empty.json", "--data-dir", "empty", "--", "sh", "-c", "exec sleep 600"], { cwd: folder, stdio: "ignore" });
+  const child = spawn(
+    process.env.HYPERBAND_BIN,
+    ["run", "empty.json", "--data-dir", "empty", "--", "sh", "-c", "exec sleep 600"],
+    { cwd: folder, stdio: "ignore" },
+  );
   const over = new Promise((done) => child.on("exit", done));
   try {
     for (;;) {
@@ -99,7 +111,8 @@ const made = new Map();
 // Returns the output of a simulated tuning.
 export function simulate(...args) {
   const key = args.join(" ");
-  if (!made.has(key)) made.set(key, execFileSync(process.env.SIMULATED_PAGE, args.map(String), { encoding: "utf8", maxBuffer: 1 << 28 }));
+  if (!made.has(key))
+    made.set(key, execFileSync(process.env.SIMULATED_PAGE, args.map(String), { encoding: "utf8", maxBuffer: 1 << 28 }));
   return made.get(key);
 }
 

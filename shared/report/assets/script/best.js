@@ -17,8 +17,11 @@ function renderBest() {
   byId("best-empty").hidden = Boolean(head.best);
   byId("best-body").hidden = !head.best;
   if (!head.best) return;
-  for (const button of byId("best-forms").querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.form === form));
-  const pairs = head.parameters.map((parameter, index) => [parameter, head.best.values[index]]).filter(([, value]) => value !== null);
+  for (const button of byId("best-forms").querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(button.dataset.form === form));
+  const pairs = head.parameters
+    .map((parameter, index) => [parameter, head.best.values[index]])
+    .filter(([, value]) => value !== null);
   byId("best-text").textContent = { json: asJson, cli: asArguments, python: asPython }[form](pairs);
 }
 
@@ -33,6 +36,9 @@ function asArguments(pairs) {
 }
 
 function asPython(pairs) {
-  const lines = pairs.map(([parameter, value]) => `    ${JSON.stringify(parameter.name)}: ${parameter.type === "categorical" ? JSON.stringify(value) : value},`);
+  const lines = pairs.map(
+    ([parameter, value]) =>
+      `    ${JSON.stringify(parameter.name)}: ${parameter.type === "categorical" ? JSON.stringify(value) : value},`,
+  );
   return `hyperparameters = {\n${lines.join("\n")}\n}`;
 }

@@ -1,8 +1,23 @@
 // Colours of charts, read from the style, so that the style has each theme once.
 
 const palette = {};
-const COLOURS = ["text", "muted", "line", "panel", "bg", "accent", "spent", "reserved", "cap", "waits", "startup", "train",
-  "interrupted", "ending", ...OUTCOMES.map(([outcome]) => outcome)];
+const COLOURS = [
+  "text",
+  "muted",
+  "line",
+  "panel",
+  "bg",
+  "accent",
+  "spent",
+  "reserved",
+  "cap",
+  "waits",
+  "startup",
+  "train",
+  "interrupted",
+  "ending",
+  ...OUTCOMES.map(([outcome]) => outcome),
+];
 
 function readPalette() {
   const probe = el("span", { class: "unseen" });

@@ -12,7 +12,13 @@ function initCurves() {
   curves = createChart(byId("curves-chart"), {
     label: () => `Learning curves: ${model.head.metric} by epoch of ${counted(model.shown.length, "trial")}`,
     height: () => (innerWidth < 600 ? 300 : 420),
-    x: () => ({ ...widened(epochRange()), log: epochsLog, label: "epoch", ticks: epochsLog ? levels() : null, steps: WHOLE_STEPS }),
+    x: () => ({
+      ...widened(epochRange()),
+      log: epochsLog,
+      label: "epoch",
+      ticks: epochsLog ? levels() : null,
+      steps: WHOLE_STEPS,
+    }),
     y: () => ({ ...valueRange(model.trials), label: model.head.metric }),
     draw: drawCurves,
     overlay: (context, map, trial) => {
@@ -137,7 +143,8 @@ function strokeCurve(context, map, trial) {
     pen = true;
   }
   // A single value is a dot.
-  if (values.length === 1 && values[0] !== null) context.arc(map.x(epochAt(trial, 0)), map.y(values[0]), 1.5 * map.ratio, 0, 7);
+  if (values.length === 1 && values[0] !== null)
+    context.arc(map.x(epochAt(trial, 0)), map.y(values[0]), 1.5 * map.ratio, 0, 7);
   context.stroke();
 }
 

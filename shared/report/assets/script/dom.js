@@ -35,12 +35,19 @@ function put(host, ...children) {
   host.replaceChildren(...children.flat(Infinity).filter(Boolean));
   for (const node of keyed("details")) if (open.has(node.dataset.key)) node.open = true;
   for (const node of keyed(".wide")) node.scrollTop = scrolled.get(node.dataset.key) ?? 0;
-  if (focused) keyed("[data-key]").find((node) => node.dataset.key === focused)?.focus();
+  if (focused)
+    keyed("[data-key]")
+      .find((node) => node.dataset.key === focused)
+      ?.focus();
 }
 
 // Returns a button that shows a trial. `where` makes its key unique in its list.
 function trialLink(number_, label, where) {
-  return el("button", { class: "link", type: "button", "data-key": `${where}-${number_}`, onclick: () => showTrial(number_) }, label ?? `trial ${number_}`);
+  return el(
+    "button",
+    { class: "link", type: "button", "data-key": `${where}-${number_}`, onclick: () => showTrial(number_) },
+    label ?? `trial ${number_}`,
+  );
 }
 
 // Has a screen reader speak a text.

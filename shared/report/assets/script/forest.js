@@ -32,7 +32,7 @@ function cases() {
     const trial = trials[Math.floor(i)];
     const row = model.head.parameters.map((parameter, index) => {
       const value = numeric(trial, index);
-      return parameter.scaling === "logarithmic" && value > 0 ? Math.log(value) : value ?? 0;
+      return parameter.scaling === "logarithmic" && value > 0 ? Math.log(value) : (value ?? 0);
     });
     row.push(Math.log(Math.max(1, trial.epochs)));
     inputs.push(row);
@@ -88,7 +88,13 @@ function grow(rows, depth, inputs, targets, random) {
     feature: best.feature,
     threshold: best.threshold,
     low: grow(rows.filter(isLow), depth - 1, inputs, targets, random),
-    high: grow(rows.filter((row) => !isLow(row)), depth - 1, inputs, targets, random),
+    high: grow(
+      rows.filter((row) => !isLow(row)),
+      depth - 1,
+      inputs,
+      targets,
+      random,
+    ),
   };
 }
 

@@ -16,7 +16,8 @@ function renderImportance() {
   if (!enough) return;
   const ended = model.head.ended !== null && importance.trials !== model.ranked.length;
   const replaced = model.ranked.length < importance.trials;
-  if (importance.trials === 0 || ended || replaced || model.ranked.length >= importance.trials + TRIALS_NEW) growForest();
+  if (importance.trials === 0 || ended || replaced || model.ranked.length >= importance.trials + TRIALS_NEW)
+    growForest();
 }
 
 function growForest() {
@@ -43,14 +44,46 @@ function growForest() {
 
 function showImportance() {
   const { parameters, explained, size, epochs } = importance.result;
-  const rows = parameterOrder().map((index) => el("tr", {},
-    el("th", { scope: "row" }, model.head.parameters[index].name),
-    el("td", { class: "meter" }, el("div", { class: "bar" }, el("i", { style: { width: `${(100 * parameters[index]).toFixed(1)}%`, background: "var(--accent)" } }))),
-    el("td", { class: "n" }, percent(parameters[index]))));
-  put(byId("importance-body"),
-    el("table", { class: "small importance" },
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "hyperparameter"), el("th", { scope: "col" }, el("span", { class: "unseen" }, "share as a bar")), el("th", { scope: "col", class: "n" }, "share"))),
-      el("tbody", {}, rows)),
-    el("p", { class: "note" }, `Permutation importance of a random forest over ${counted(size, "trial")}. It explains ${percent(explained)} of the variance ` +
-      `(out of bag)${explained < 0.2 ? ", so the shares are a weak hint" : ""}.${epochs ? " The trained epochs matter more than all hyperparameters together." : ""}`));
+  const rows = parameterOrder().map((index) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, model.head.parameters[index].name),
+      el(
+        "td",
+        { class: "meter" },
+        el(
+          "div",
+          { class: "bar" },
+          el("i", { style: { width: `${(100 * parameters[index]).toFixed(1)}%`, background: "var(--accent)" } }),
+        ),
+      ),
+      el("td", { class: "n" }, percent(parameters[index])),
+    ),
+  );
+  put(
+    byId("importance-body"),
+    el(
+      "table",
+      { class: "small importance" },
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("th", { scope: "col" }, "hyperparameter"),
+          el("th", { scope: "col" }, el("span", { class: "unseen" }, "share as a bar")),
+          el("th", { scope: "col", class: "n" }, "share"),
+        ),
+      ),
+      el("tbody", {}, rows),
+    ),
+    el(
+      "p",
+      { class: "note" },
+      `Permutation importance of a random forest over ${counted(size, "trial")}. It explains ${percent(explained)} of the variance ` +
+        `(out of bag)${explained < 0.2 ? ", so the shares are a weak hint" : ""}.${epochs ? " The trained epochs matter more than all hyperparameters together." : ""}`,
+    ),
+  );
 }

@@ -1,20 +1,54 @@
 // Starts the page.
 
-const SECTIONS = [renderCurves, renderBrackets, renderTimeline, renderMoney, renderScatter, renderParallel, renderImportance, renderBest, renderTable, renderLog];
+const SECTIONS = [
+  renderCurves,
+  renderBrackets,
+  renderTimeline,
+  renderMoney,
+  renderScatter,
+  renderParallel,
+  renderImportance,
+  renderBest,
+  renderTable,
+  renderLog,
+];
 // After a change of the filter.
 const FILTERED = [renderCurves, renderTimeline, renderScatter, renderParallel, renderTable];
 
 function renderFilter() {
   const { outcomes, bracket } = model.filter;
-  const some = OUTCOMES.map(([name, words]) => [name, words, model.trials.filter((trial) => trial.outcome === name).length]).filter(([, , n]) => n > 0);
+  const some = OUTCOMES.map(([name, words]) => [
+    name,
+    words,
+    model.trials.filter((trial) => trial.outcome === name).length,
+  ]).filter(([, , n]) => n > 0);
   const host = byId("outcomes");
-  put(host, some.map(([name, words, n]) => el("button", { type: "button", class: "chip", "data-key": name, "aria-pressed": String(outcomes.has(name)), onclick: () => toggle(name) },
-    el("i", { class: `dot ${name}`, "aria-hidden": "true" }), `${words} ${count(n)}`)));
+  put(
+    host,
+    some.map(([name, words, n]) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          "data-key": name,
+          "aria-pressed": String(outcomes.has(name)),
+          onclick: () => toggle(name),
+        },
+        el("i", { class: `dot ${name}`, "aria-hidden": "true" }),
+        `${words} ${count(n)}`,
+      ),
+    ),
+  );
   const choice = byId("bracket");
   const all = model.head.brackets.length;
   choice.parentElement.hidden = all < 2;
   if (choice.options.length !== all + 1) {
-    put(choice, el("option", { value: "" }, "all"), model.head.brackets.map((_, i) => el("option", { value: i }, String(i))));
+    put(
+      choice,
+      el("option", { value: "" }, "all"),
+      model.head.brackets.map((_, i) => el("option", { value: i }, String(i))),
+    );
     choice.value = bracket === null ? "" : String(bracket);
   }
   const text = `${count(model.shown.length)} of ${counted(model.trials.length, "trial")} shown`;
@@ -30,7 +64,9 @@ function toggle(name) {
 }
 
 function initFilter() {
-  byId("bracket").addEventListener("change", (event) => setFilter({ bracket: event.target.value === "" ? null : Number(event.target.value) }));
+  byId("bracket").addEventListener("change", (event) =>
+    setFilter({ bracket: event.target.value === "" ? null : Number(event.target.value) }),
+  );
   const typed = atNextFrame(() => setFilter({ text: byId("search").value }));
   byId("search").addEventListener("input", typed);
   byId("filter-clear").addEventListener("click", () => {
@@ -52,7 +88,18 @@ function render() {
 
 function start() {
   initTheme();
-  for (const init of [initFilter, initCurves, initTimeline, initMoney, initScatter, initParallel, initTable, initBest, initDetail]) init();
+  for (const init of [
+    initFilter,
+    initCurves,
+    initTimeline,
+    initMoney,
+    initScatter,
+    initParallel,
+    initTable,
+    initBest,
+    initDetail,
+  ])
+    init();
   subscribe("data", render);
   subscribe("filter", () => {
     renderFilter();

@@ -45,9 +45,7 @@ function prepared(trial) {
   const values = trial.curve.values;
   trial.at = trial.curve.epochs ?? null;
   const known = !model.head.priceUnknown && trial.jobs.some((job) => job.cost !== undefined);
-  trial.cost = known
-    ? trial.jobs.reduce((sum, job) => sum + (job.cost ?? 0), 0)
-    : null;
+  trial.cost = known ? trial.jobs.reduce((sum, job) => sum + (job.cost ?? 0), 0) : null;
   trial.billed = trial.jobs.reduce((sum, job) => sum + (job.billedSeconds ?? 0), 0);
   trial.bestEpoch = null;
   if (trial.best !== null) {
@@ -134,7 +132,9 @@ function applyFilter() {
 function searchText(trial) {
   if (!trial.text) {
     const settings = model.head.parameters.map((parameter, index) => `${parameter.name}=${trial.values[index]}`);
-    trial.text = [`trial ${trial.number}`, OUTCOME_WORDS[trial.outcome], trial.why ?? "", ...settings].join(" ").toLowerCase();
+    trial.text = [`trial ${trial.number}`, OUTCOME_WORDS[trial.outcome], trial.why ?? "", ...settings]
+      .join(" ")
+      .toLowerCase();
   }
   return trial.text;
 }
@@ -154,10 +154,12 @@ function setHovered(trial) {
 // Returns the verdict at a rung in words.
 function verdict(judged) {
   const place = `rung ${judged.rung} (epoch ${judged.level}): ${number(judged.value)}`;
-  if (judged.rank === undefined) return judged.continues === false ? `${place}, not promoted` : `${place}, waits for promotion`;
+  if (judged.rank === undefined)
+    return judged.continues === false ? `${place}, not promoted` : `${place}, waits for promotion`;
   const end = judged.continues ? "continued" : "stopped";
   // The median rule has no brackets and compares with running averages.
-  if (!model.head.brackets.length) return `${place}, the averages of ${judged.rank - 1} of ${judged.of - 1} earlier trials are better: ${end}`;
+  if (!model.head.brackets.length)
+    return `${place}, the averages of ${judged.rank - 1} of ${judged.of - 1} earlier trials are better: ${end}`;
   return `${place}, rank ${judged.rank} of ${judged.of}, the best ${judged.allowed} continue: ${end}`;
 }
 

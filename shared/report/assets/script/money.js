@@ -7,11 +7,29 @@ function initMoney() {
   money = createChart(byId("money-chart"), {
     label: () => `Cost over time: ${costText()}`,
     height: () => 240,
-    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS }),
+    x: () => ({
+      min: 0,
+      max: lastTime() / 1000,
+      label: "time since the submission",
+      format: clockTick,
+      steps: TIME_STEPS,
+    }),
     y: () => ({ min: 0, max: moneyTop() * 1.05 || 1, label: "US dollars", format: dollarTick }),
     series: () => [
-      { stroke: () => palette.reserved, fill: () => faded(palette.reserved, 0.18), width: 1.5, paths: stepped, points: { show: false } },
-      { stroke: () => palette.spent, fill: () => faded(palette.spent, 0.35), width: 2, paths: stepped, points: { show: false } },
+      {
+        stroke: () => palette.reserved,
+        fill: () => faded(palette.reserved, 0.18),
+        width: 1.5,
+        paths: stepped,
+        points: { show: false },
+      },
+      {
+        stroke: () => palette.spent,
+        fill: () => faded(palette.spent, 0.35),
+        width: 2,
+        paths: stepped,
+        points: { show: false },
+      },
       { stroke: () => palette.cap, width: 1.5, dash: [6, 4], paths: stepped, points: { show: false } },
     ],
     data: moneyData,
@@ -68,8 +86,16 @@ function moneyLines(time) {
   while (i > 0 && at[i] > time) i--;
   return [
     el("p", {}, el("b", {}, clock(Math.max(0, time)))),
-    el("dl", {}, el("dt", {}, "spent"), el("dd", {}, dollars(spent[i])), el("dt", {}, "reserved"), el("dd", {}, dollars(reserved[i])),
-      el("dt", {}, "cap"), el("dd", {}, cap[i] === null ? "none" : dollars(cap[i]))),
+    el(
+      "dl",
+      {},
+      el("dt", {}, "spent"),
+      el("dd", {}, dollars(spent[i])),
+      el("dt", {}, "reserved"),
+      el("dd", {}, dollars(reserved[i])),
+      el("dt", {}, "cap"),
+      el("dd", {}, cap[i] === null ? "none" : dollars(cap[i])),
+    ),
   ];
 }
 

@@ -30,7 +30,14 @@ function parallelAxes() {
   const indices = parameterOrder().slice(0, AXES_MAX);
   const axes = indices.map((index) => {
     const parameter = model.head.parameters[index];
-    if (parameter.type === "categorical") return { index, name: parameter.name, names: parameter.values, min: 0, max: Math.max(1, parameter.values.length - 1) };
+    if (parameter.type === "categorical")
+      return {
+        index,
+        name: parameter.name,
+        names: parameter.values,
+        min: 0,
+        max: Math.max(1, parameter.values.length - 1),
+      };
     const log = parameter.scaling === "logarithmic" && parameter.min > 0;
     return { index, name: parameter.name, min: parameter.min, max: parameter.max, log };
   });
@@ -53,7 +60,7 @@ function layout() {
     const share = (value) => ((axis.log ? Math.log(value) : value) - from) / (to - from || 1);
     axis.y = (value) => bottom - Math.max(-0.02, Math.min(1.02, share(value))) * (bottom - MARGIN.top);
     axis.value = (y) => {
-      const inner = from + (Math.max(0, Math.min(1, (bottom - y) / (bottom - MARGIN.top)))) * (to - from);
+      const inner = from + Math.max(0, Math.min(1, (bottom - y) / (bottom - MARGIN.top))) * (to - from);
       return axis.log ? Math.exp(inner) : inner;
     };
   });
@@ -67,7 +74,9 @@ function renderParallel() {
   const place = layout();
   parallel.place = place;
   const context = sized(parallel.canvas, place);
-  const byRank = shownByRank().filter((trial) => trial.best !== null).reverse();
+  const byRank = shownByRank()
+    .filter((trial) => trial.best !== null)
+    .reverse();
   const best = model.trials[model.head.best?.trial];
   context.lineWidth = 1;
   const shown = new Set(byRank);
@@ -81,7 +90,10 @@ function renderParallel() {
   }
   context.globalAlpha = 1;
   drawAxes(context, place);
-  byId("parallel-chart").setAttribute("aria-label", `Parallel coordinates of ${counted(byRank.length, "trial")}: ${place.axes.map((axis) => axis.name).join(", ")}`);
+  byId("parallel-chart").setAttribute(
+    "aria-label",
+    `Parallel coordinates of ${counted(byRank.length, "trial")}: ${place.axes.map((axis) => axis.name).join(", ")}`,
+  );
   drawParallelOver();
   renderRanges();
 }
@@ -243,8 +255,23 @@ function renderRanges() {
       else model.filter.ranges.set(axis.index, next);
       setFilter({});
     };
-    return el("label", {}, `${end} `, el("input", { type: "number", step: "any", value: Number.isFinite(value) ? Number(value.toPrecision(6)) : null, onchange: change,
-      "aria-label": `${axis.name}, ${end}` }));
+    return el(
+      "label",
+      {},
+      `${end} `,
+      el("input", {
+        type: "number",
+        step: "any",
+        value: Number.isFinite(value) ? Number(value.toPrecision(6)) : null,
+        onchange: change,
+        "aria-label": `${axis.name}, ${end}`,
+      }),
+    );
   };
-  put(body, axes.filter((axis) => !axis.names).map((axis) => el("div", {}, el("span", {}, axis.name), field(axis, "from", 0), field(axis, "to", 1))));
+  put(
+    body,
+    axes
+      .filter((axis) => !axis.names)
+      .map((axis) => el("div", {}, el("span", {}, axis.name), field(axis, "from", 0), field(axis, "to", 1))),
+  );
 }

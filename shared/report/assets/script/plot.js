@@ -18,12 +18,19 @@ const tooltip = {
 
 // Returns the tooltip of a trial: state, values, configuration and verdicts.
 function trialLines(trial, first) {
-  const rows = settings(trial).slice(0, 12).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
+  const rows = settings(trial)
+    .slice(0, 12)
+    .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
   return [
     el("p", {}, el("b", {}, `trial ${trial.number}`), ` ${OUTCOME_WORDS[trial.outcome]}, bracket ${trial.bracket}`),
     first && el("p", {}, first),
-    el("p", {}, `best ${number(trial.best)}` + (trial.bestEpoch ? ` at epoch ${trial.bestEpoch}` : "") +
-      `, last ${number(trial.last)} at epoch ${trial.epochs}`),
+    el(
+      "p",
+      {},
+      `best ${number(trial.best)}` +
+        (trial.bestEpoch ? ` at epoch ${trial.bestEpoch}` : "") +
+        `, last ${number(trial.last)} at epoch ${trial.epochs}`,
+    ),
     el("dl", {}, rows),
     ...(trial.judged ?? []).map((judged) => el("p", { class: "verdict" }, verdict(judged))),
     trial.why && !(trial.judged ?? []).length && el("p", { class: "verdict" }, trial.why),
@@ -40,7 +47,15 @@ function mapping(plot, left, top) {
     return distr === 3 ? (value) => place(Math.log10(value)) : place;
   };
   const { width, height } = plot.bbox;
-  return { x: scale("x", left, width, false), y: scale("y", top, height, true), left, top, width, height, ratio: devicePixelRatio };
+  return {
+    x: scale("x", left, width, false),
+    y: scale("y", top, height, true),
+    left,
+    top,
+    width,
+    height,
+    ratio: devicePixelRatio,
+  };
 }
 
 // Creates a chart in `host`. `options`: `label`, `height`, `x` and `y` (functions that return `min`, `max`, `log`, `label`,
@@ -48,10 +63,14 @@ function mapping(plot, left, top) {
 function createChart(host, options) {
   const chart = { host, options, plot: null, zoomed: false };
   host.classList.add("chart");
-  fill(host, { role: "application", tabindex: "0", "aria-describedby": "chart-help" }, []);
-  new ResizeObserver(atNextFrame(() => {
-    if (chart.plot && chart.host.clientWidth > 0 && chart.plot.width !== chart.host.clientWidth) resize(chart);
-  })).observe(host);
+  // A chart of trials takes keys. Other charts are pictures with a label.
+  const keys = { role: "application", tabindex: "0", "aria-describedby": "chart-help" };
+  fill(host, options.items ? keys : { role: "img" }, []);
+  new ResizeObserver(
+    atNextFrame(() => {
+      if (chart.plot && chart.host.clientWidth > 0 && chart.plot.width !== chart.host.clientWidth) resize(chart);
+    }),
+  ).observe(host);
   host.addEventListener("keydown", (event) => stepByKey(chart, event));
   host.addEventListener("blur", () => setHovered(null));
   subscribe("hover", () => drawOverlay(chart));
@@ -94,7 +113,10 @@ function home(chart) {
 }
 
 // Steps of an axis of time, in seconds.
-const TIME_STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+const TIME_STEPS = [
+  0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800,
+  604800,
+];
 // Steps of an axis of whole numbers.
 const WHOLE_STEPS = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
@@ -120,28 +142,34 @@ function axis(side, { label, format, ticks, steps }) {
 function build(chart, x, y) {
   const scale = ({ min, max, log }) => ({ time: false, auto: false, distr: log ? 3 : 1, range: [min, max] });
   const { options, host } = chart;
-  chart.plot = new uPlot({
-    width: Math.max(host.clientWidth, 200),
-    height: options.height(),
-    legend: { show: false },
-    padding: [10, 12, 0, 0],
-    scales: { x: scale(x), y: scale(y) },
-    axes: [axis(2, x), axis(3, y)],
-    series: [{}, ...(options.series?.() ?? [{ show: false }])],
-    cursor: {
-      points: { show: false },
-      x: Boolean(options.series),
-      y: false,
-      drag: { x: true, y: !options.series, uni: 30, setScale: true },
-      bind: { dblclick: () => () => (home(chart), null) },
+  chart.plot = new uPlot(
+    {
+      width: Math.max(host.clientWidth, 200),
+      height: options.height(),
+      legend: { show: false },
+      padding: [10, 12, 0, 0],
+      scales: { x: scale(x), y: scale(y) },
+      axes: [axis(2, x), axis(3, y)],
+      series: [{}, ...(options.series?.() ?? [{ show: false }])],
+      cursor: {
+        points: { show: false },
+        x: Boolean(options.series),
+        y: false,
+        drag: { x: true, y: !options.series, uni: 30, setScale: true },
+        bind: { dblclick: () => () => (home(chart), null) },
+      },
+      hooks: {
+        setSelect: [(plot) => (chart.zoomed = chart.zoomed || plot.select.width > 0)],
+        drawAxes: options.series ? [(plot) => clipped(plot, options.draw)] : [],
+        draw: options.series ? [] : [(plot) => clipped(plot, options.draw)],
+      },
     },
-    hooks: {
-      setScale: [() => {}],
-      setSelect: [(plot) => (chart.zoomed = chart.zoomed || plot.select.width > 0)],
-      drawAxes: options.series ? [(plot) => clipped(plot, options.draw)] : [],
-      draw: options.series ? [] : [(plot) => clipped(plot, options.draw)],
-    },
-  }, options.data?.() ?? [[x.min, x.max], [null, null]], host);
+    options.data?.() ?? [
+      [x.min, x.max],
+      [null, null],
+    ],
+    host,
+  );
   chart.over = el("canvas", { class: "over", "aria-hidden": "true" });
   chart.plot.over.append(chart.over);
   for (const canvas of host.querySelectorAll("canvas")) canvas.setAttribute("aria-hidden", "true");
@@ -207,7 +235,9 @@ function stepByKey(chart, event) {
 }
 
 function spoken(trial) {
-  const settingsText = settings(trial).map(([name, value]) => `${name} ${value}`).join(", ");
+  const settingsText = settings(trial)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(", ");
   const rank = trial.rank ? `, rank ${trial.rank} of ${model.ranked.length}` : "";
   return `trial ${trial.number}, ${OUTCOME_WORDS[trial.outcome]}, best ${number(trial.best)}${rank}, ${trial.epochs} epochs; ${settingsText}`;
 }

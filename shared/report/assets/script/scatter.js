@@ -42,7 +42,6 @@ function renderScatter() {
 }
 
 function scatter(host, index) {
-  const map = { index };
   return createChart(host, {
     label: () => `${model.head.metric} by ${model.head.parameters[index].name}`,
     height: () => 210,
@@ -68,7 +67,7 @@ function scatter(host, index) {
         const distance = Math.hypot(place.x(value) - x, place.y(trial.best) - y);
         if (distance < least) [found, least] = [trial, distance];
       }
-      return found && { trial: found, text: `${model.head.parameters[map.index].name} = ${setting(found.values[index])}` };
+      return found && { trial: found, text: `${model.head.parameters[index].name} = ${setting(found.values[index])}` };
     },
     items: () => shownByRank().filter((trial) => trial.best !== null),
   });
@@ -80,12 +79,27 @@ function parameterScale(index) {
   const label = parameter.name;
   if (parameter.type === "categorical") {
     const names = parameter.values;
-    return { min: -0.5, max: names.length - 0.5, label, ticks: names.map((_, i) => i), format: (i) => shortName(names[i] ?? "") };
+    return {
+      min: -0.5,
+      max: names.length - 0.5,
+      label,
+      ticks: names.map((_, i) => i),
+      format: (i) => shortName(names[i] ?? ""),
+    };
   }
   const log = parameter.scaling === "logarithmic" && parameter.min > 0;
   const margin = log ? (parameter.max / parameter.min) ** 0.03 : (parameter.max - parameter.min) * 0.03 || 0.5;
-  const [min, max] = log ? [parameter.min / margin, parameter.max * margin] : [parameter.min - margin, parameter.max + margin];
-  return { min, max, log, label, ticks: log ? powers(parameter.min, parameter.max) : null, steps: parameter.type === "integer" ? WHOLE_STEPS : null };
+  const [min, max] = log
+    ? [parameter.min / margin, parameter.max * margin]
+    : [parameter.min - margin, parameter.max + margin];
+  return {
+    min,
+    max,
+    log,
+    label,
+    ticks: log ? powers(parameter.min, parameter.max) : null,
+    steps: parameter.type === "integer" ? WHOLE_STEPS : null,
+  };
 }
 
 function powers(min, max) {

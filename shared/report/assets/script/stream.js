@@ -45,9 +45,12 @@ let planned = false;
 function changed() {
   if (planned) return;
   planned = true;
-  setTimeout(() => {
-    planned = false;
-    drawn = performance.now();
-    publish("data");
-  }, Math.max(0, 500 - (performance.now() - drawn)));
+  setTimeout(
+    () => {
+      planned = false;
+      drawn = performance.now();
+      publish("data");
+    },
+    Math.max(0, 500 - (performance.now() - drawn)),
+  );
 }

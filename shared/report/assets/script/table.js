@@ -8,30 +8,56 @@ const table = { sort: "best", down: null, page: 0 };
 
 // Returns the columns: key, title, whether it is a number, the value for sorting and downloads, and the text.
 function columns() {
-  const plain = (key, title, get, text) => ({ key, title, right: true, get, text: text ?? ((trial) => (get(trial) === null ? "-" : String(get(trial)))) });
+  const plain = (key, title, get, text) => ({
+    key,
+    title,
+    right: true,
+    get,
+    text: text ?? ((trial) => (get(trial) === null ? "-" : String(get(trial)))),
+  });
   const words = (key, title, get) => ({ key, title, right: false, get, text: get });
   const parameters = model.head.parameters.map((parameter, index) => ({
-    key: `p${index}`, title: parameter.name, right: parameter.type !== "categorical",
-    get: (trial) => (parameter.type === "categorical" ? trial.values[index] : numeric(trial, index)), text: (trial) => setting(trial.values[index]),
+    key: `p${index}`,
+    title: parameter.name,
+    right: parameter.type !== "categorical",
+    get: (trial) => (parameter.type === "categorical" ? trial.values[index] : numeric(trial, index)),
+    text: (trial) => setting(trial.values[index]),
   }));
   return [
     plain("number", "trial", (trial) => trial.number),
-    plain("best", "best", (trial) => trial.best, (trial) => number(trial.best)),
-    plain("last", "last", (trial) => trial.last, (trial) => number(trial.last)),
+    plain(
+      "best",
+      "best",
+      (trial) => trial.best,
+      (trial) => number(trial.best),
+    ),
+    plain(
+      "last",
+      "last",
+      (trial) => trial.last,
+      (trial) => number(trial.last),
+    ),
     plain("epochs", "epochs", (trial) => trial.epochs),
     words("outcome", "outcome", (trial) => OUTCOME_WORDS[trial.outcome]),
     ...parameters.slice(0, PARAMETER_COLUMNS_MAX),
     plain("bracket", "bracket", (trial) => trial.bracket),
     plain("jobs", "jobs", (trial) => trial.jobs.length),
     plain("billed", "billed s", (trial) => trial.billed || null),
-    plain("cost", "cost", (trial) => trial.cost, (trial) => dollars(trial.cost)),
+    plain(
+      "cost",
+      "cost",
+      (trial) => trial.cost,
+      (trial) => dollars(trial.cost),
+    ),
     words("why", "why", (trial) => trial.why ?? ""),
   ];
 }
 
 function initTable() {
   byId("csv").addEventListener("click", () => download(`${model.head.name}.csv`, "text/csv", csv()));
-  byId("json").addEventListener("click", () => download(`${model.head.name}.json`, "application/json", JSON.stringify(records(), null, 2)));
+  byId("json").addEventListener("click", () =>
+    download(`${model.head.name}.json`, "application/json", JSON.stringify(records(), null, 2)),
+  );
   byId("page-before").addEventListener("click", () => turn(-1));
   byId("page-after").addEventListener("click", () => turn(1));
   subscribe("filter", () => (table.page = 0));
@@ -63,19 +89,47 @@ function renderTable() {
   table.page = Math.max(0, Math.min(pages - 1, table.page));
   const from = table.page * ROWS;
   const shown = columns();
-  put(byId("table-head"), shown.map(({ key, title, right }) => {
-    const state = table.sort === key ? (table.down ? "descending" : "ascending") : null;
-    return el("th", { scope: "col", class: right ? "n" : null, "aria-sort": state },
-      el("button", { type: "button", "data-key": key, onclick: () => sortBy(key, right) }, title));
-  }));
+  put(
+    byId("table-head"),
+    shown.map(({ key, title, right }) => {
+      const state = table.sort === key ? (table.down ? "descending" : "ascending") : null;
+      return el(
+        "th",
+        { scope: "col", class: right ? "n" : null, "aria-sort": state },
+        el("button", { type: "button", "data-key": key, onclick: () => sortBy(key, right) }, title),
+      );
+    }),
+  );
   const best = model.head.best?.trial;
-  put(byId("table-body"), all.slice(from, from + ROWS).map((trial) => el("tr", { class: trial.number === best ? "best" : null, "data-trial": trial.number,
-    onmouseenter: () => setHovered(trial), onmouseleave: () => setHovered(null) },
-    shown.map(({ key, right, text }) => el("td", { class: right ? "n" : null },
-      key === "number" ? trialLink(trial.number, String(trial.number), "row")
-        : key === "outcome" ? [el("i", { class: `dot ${trial.outcome}` }), text(trial)] : text(trial))))));
+  put(
+    byId("table-body"),
+    all.slice(from, from + ROWS).map((trial) =>
+      el(
+        "tr",
+        {
+          class: trial.number === best ? "best" : null,
+          "data-trial": trial.number,
+          onmouseenter: () => setHovered(trial),
+          onmouseleave: () => setHovered(null),
+        },
+        shown.map(({ key, right, text }) =>
+          el(
+            "td",
+            { class: right ? "n" : null },
+            key === "number"
+              ? trialLink(trial.number, String(trial.number), "row")
+              : key === "outcome"
+                ? [el("i", { class: `dot ${trial.outcome}` }), text(trial)]
+                : text(trial),
+          ),
+        ),
+      ),
+    ),
+  );
   byId("table-count").textContent = `${count(all.length)} of ${counted(model.trials.length, "trial")}`;
-  byId("page-text").textContent = all.length ? `${count(from + 1)} to ${count(Math.min(all.length, from + ROWS))} of ${count(all.length)}` : "no trial matches";
+  byId("page-text").textContent = all.length
+    ? `${count(from + 1)} to ${count(Math.min(all.length, from + ROWS))} of ${count(all.length)}`
+    : "no trial matches";
   byId("page-before").disabled = table.page === 0;
   byId("page-after").disabled = table.page >= pages - 1;
 }
@@ -99,7 +153,9 @@ function records() {
     best: trial.best,
     best_epoch: trial.bestEpoch,
     last: trial.last,
-    hyperparameters: Object.fromEntries(model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index]])),
+    hyperparameters: Object.fromEntries(
+      model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index]]),
+    ),
     jobs: trial.jobs.map((job) => job.key),
     billed_seconds: trial.billed,
     cost_usd: trial.cost === null ? null : trial.cost / 1e6,
@@ -109,15 +165,43 @@ function records() {
 
 function csv() {
   const names = model.head.parameters.map((parameter) => parameter.name);
-  const head = ["trial", "bracket", "outcome", "epochs", "best", "best_epoch", "last", ...names, "jobs", "billed_seconds", "cost_usd", "why"];
-  const rows = records().map((record) => [record.trial, record.bracket, record.outcome, record.epochs, record.best, record.best_epoch, record.last,
-    ...names.map((name) => record.hyperparameters[name]), record.jobs.join(" "), record.billed_seconds, record.cost_usd, record.why]);
+  const head = [
+    "trial",
+    "bracket",
+    "outcome",
+    "epochs",
+    "best",
+    "best_epoch",
+    "last",
+    ...names,
+    "jobs",
+    "billed_seconds",
+    "cost_usd",
+    "why",
+  ];
+  const rows = records().map((record) => [
+    record.trial,
+    record.bracket,
+    record.outcome,
+    record.epochs,
+    record.best,
+    record.best_epoch,
+    record.last,
+    ...names.map((name) => record.hyperparameters[name]),
+    record.jobs.join(" "),
+    record.billed_seconds,
+    record.cost_usd,
+    record.why,
+  ]);
   return [head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
 // A spreadsheet takes a text that begins with these characters as a formula.
 function cell(value) {
   if (value === null || value === undefined) return "";
-  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value)) ? `'${value}` : String(value);
+  const text =
+    typeof value === "string" && /^[=+\-@\t\r]/.test(value) && Number.isNaN(Number(value))
+      ? `'${value}`
+      : String(value);
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

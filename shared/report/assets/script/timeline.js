@@ -19,7 +19,13 @@ function initTimeline() {
   timeline = createChart(byId("timeline-chart"), {
     label: () => `Timeline of ${counted(bars.length, "job")} in ${counted(lanes, "lane")}`,
     height: () => Math.max(110, Math.min(LANES_HEIGHT_MAX, 60 + lanes * LANE_HEIGHT)),
-    x: () => ({ min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS }),
+    x: () => ({
+      min: 0,
+      max: lastTime() / 1000,
+      label: "time since the submission",
+      format: clockTick,
+      steps: TIME_STEPS,
+    }),
     y: () => ({ min: 0, max: lanes, label: "jobs", format: (value) => (Number.isInteger(value) ? String(value) : "") }),
     draw: drawTimeline,
     overlay: (context, map, trial) => {
@@ -33,13 +39,18 @@ function initTimeline() {
     },
     nearest: (x, y, map) => {
       const lane = lanes - 1 - Math.floor((y / map.height) * lanes);
-      const hit = bars.find((bar) => bar.lane === lane && map.x(bar.from / 1000) - 2 <= x && x <= map.x(bar.to / 1000) + 2);
+      const hit = bars.find(
+        (bar) => bar.lane === lane && map.x(bar.from / 1000) - 2 <= x && x <= map.x(bar.to / 1000) + 2,
+      );
       return hit && { trial: hit.trial, text: jobText(hit.job) };
     },
     items: () => model.shown,
   });
   byId("timeline-home").addEventListener("click", () => home(timeline));
-  put(byId("timeline-legend"), PHASES.map(([name, words]) => el("span", {}, el("i", { class: `swatch ${name}` }), words)));
+  put(
+    byId("timeline-legend"),
+    PHASES.map(([name, words]) => el("span", {}, el("i", { class: `swatch ${name}` }), words)),
+  );
 }
 
 function renderTimeline() {
@@ -58,7 +69,7 @@ function arrange() {
     for (const job of trial?.jobs ?? []) {
       // A job that was cancelled before its start has no end.
       const lives = trial.outcome === "running" && job === trial.jobs.at(-1);
-      const over = job.ended ?? (lives ? end : job.phases.at(-1)?.[0] ?? job.ordered);
+      const over = job.ended ?? (lives ? end : (job.phases.at(-1)?.[0] ?? job.ordered));
       all.push({ trial, job, from: job.ordered, to: Math.max(over, job.ordered) });
     }
   }
@@ -78,7 +89,12 @@ function place(bar, map) {
   const unit = map.height / lanes;
   const gap = Math.min(2 * map.ratio, unit * 0.15);
   const left = map.x(bar.from / 1000);
-  return { left, top: map.top + (lanes - 1 - bar.lane) * unit + gap, width: Math.max(1, map.x(bar.to / 1000) - left), height: unit - 2 * gap };
+  return {
+    left,
+    top: map.top + (lanes - 1 - bar.lane) * unit + gap,
+    width: Math.max(1, map.x(bar.to / 1000) - left),
+    height: unit - 2 * gap,
+  };
 }
 
 // Returns the phases of a job as spans of time.
