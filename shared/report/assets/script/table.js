@@ -42,7 +42,7 @@ function columns() {
     ...parameters.slice(0, PARAMETER_COLUMNS_MAX),
     plain("bracket", "bracket", (trial) => trial.bracket),
     plain("jobs", "jobs", (trial) => trial.jobs.length),
-    plain("billed", "billed s", (trial) => trial.billed || null),
+    plain("billed", "billed\u00a0s", (trial) => trial.billed || null),
     plain(
       "cost",
       "cost",
