@@ -140,7 +140,8 @@ impl Record {
                 | StopWhy::Interruptions { .. }
                 | StopWhy::NextInstances
                 | StopWhy::Quota
-                | StopWhy::TuningEnding,
+                | StopWhy::TuningEnding
+                | StopWhy::Requested,
             )
             | TrialEnd::StoppedOutside
             | TrialEnd::MaxRuntime
