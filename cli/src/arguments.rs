@@ -355,7 +355,7 @@ pub(crate) struct Report {
     #[arg(short = 'o', long = "file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Source,
     /// Output format of the result line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

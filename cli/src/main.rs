@@ -18,6 +18,7 @@ mod failure;
 mod front;
 mod init;
 mod list;
+mod live;
 mod logs;
 mod model;
 mod orders;

@@ -9,6 +9,7 @@ use wire::events::http::{HttpRequest, HttpResponse};
 use crate::arguments::{ENDPOINT_VARIABLE, Proxy};
 use crate::failure::{Exit, Failure};
 use crate::front::Front;
+use crate::live;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
 use crate::run::Signals;
@@ -25,12 +26,14 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
     client.is_signed().await.map_err(failed)?;
     let mut signals = Signals::listen()?;
     let client = Arc::new(client);
-    let routes = server::routes(move |request| forward(Arc::clone(&client), request));
+    let (pages, streams) = live::router(live::Source::Stack(Arc::clone(&client)));
+    let routes = server::routes(move |request| forward(Arc::clone(&client), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
     tokio::select! {
         failure = serving.broken() => return Err(failure),
         () = signals.next() => {}
     }
+    drop(streams);
     tokio::select! {
         () = serving.close() => {}
         () = signals.next() => {}

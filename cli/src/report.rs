@@ -5,29 +5,28 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use ::report::Document;
 use local::host::place;
 use serde_json::json;
 
-use crate::arguments::{Output, Report};
+use crate::arguments::{Output, Report, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, print_out_raw};
 use crate::page::{self, Page};
+use crate::whole::Tuning;
 
 /// Performs `hyperband report`.
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
-    let data = Data::existing(&options.place.data_dir).await?;
-    let row = data.find(&options.name).await?;
-    let file = options.file.unwrap_or_else(|| PathBuf::from(format!("{}.html", row.name)));
-    if file == Path::new("-") && options.output == Output::Json {
+    if options.file.as_deref() == Some(Path::new("-")) && options.output == Output::Json {
         return Err(Failure::usage("standard output cannot have both the report and its JSON result")
             .hint("leave out --output json, or write the report to a file"));
     }
-    let known = Page::of(&data.store, data.folder(), &row.id).await?;
-    let mut document =
-        ::report::read(&data.store, &place(), &row.id).await?.ok_or_else(|| page::gone(&row.id))?;
-    document.head.model = known.best_model().map(|(_, location)| location.text());
-    document.head.interrupted = known.interrupted().map(str::to_owned);
+    let (name, document) = match options.place.place().map_err(Failure::usage)? {
+        Where::Folder(folder) => of_folder(&folder, &options.name).await?,
+        Where::Endpoint(_) => of_stack(&options.place, &options.name).await?,
+    };
+    let file = options.file.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
     let page = ::report::html::page(&document);
     if file == Path::new("-") {
         print_out_raw(&page);
@@ -41,6 +40,26 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
         Output::Text => print_err(&format!("wrote {} ({} KB)\n", file.display(), page.len().div_ceil(1024))),
     }
     Ok(Exit::Done)
+}
+
+/// Returns the name and the document of a tuning in a data directory.
+async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Failure> {
+    let data = Data::existing(folder).await?;
+    let row = data.find(name).await?;
+    let known = Page::of(&data.store, data.folder(), &row.id).await?;
+    let document = ::report::read(&data.store, &place(), &row.id).await?;
+    let mut document = document.ok_or_else(|| page::gone(&row.id))?;
+    document.head.model = known.best_model().map(|(_, location)| location.text());
+    document.head.interrupted = known.interrupted().map(str::to_owned);
+    Ok((row.name, document))
+}
+
+/// Returns the name and the document of a tuning on a stack.
+async fn of_stack(source: &Source, name: &str) -> Result<(String, Document), Failure> {
+    let tuning = Tuning::open(source, name).await?;
+    let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
+    let document = document.ok_or_else(|| tuning.deleted())?;
+    Ok((tuning.row.name, document))
 }
 
 /// Replaces the file atomically, so that a browser never reads a partial file.

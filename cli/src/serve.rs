@@ -24,6 +24,7 @@ use crate::arguments::{Serve, folder_option};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::front::Front;
+use crate::live;
 use crate::output::print_err;
 use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, in_use, is_stopping, open_failure};
 
@@ -66,8 +67,10 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     };
     let ends = ends::Ends::begin(&host, &data_dir, record.as_ref()).await?;
     let api = Arc::new(LocalApi::new(&host, data_dir, record));
-    let mut serving =
-        front.serve(server::routes(move |request| answer(Arc::clone(&api), request)), options.output);
+    let source = live::Source::Local { store: Arc::clone(host.store()), place: place() };
+    let (pages, streams) = live::router(source);
+    let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
+    let mut serving = front.serve(routes, options.output);
     print_err(&format!("at most {slots} training processes at once (--slots)\n"));
     let outcome = tokio::select! {
         failure = serving.broken() => Err(failure),
@@ -76,6 +79,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     };
     print_err("stopping the training processes (press Ctrl-C again to exit at once)\n");
     let close = async {
+        drop(streams);
         serving.close().await;
         host.shutdown().await;
     };

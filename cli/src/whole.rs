@@ -2,9 +2,11 @@
 //!
 //! So commands that need the recorded facts and decisions have one implementation.
 
-use api_client::Address;
 use dynamodb::{DynamoTable, Embedded};
+use local::host::place;
 use local::training::JobRecords;
+use serde_json::Value;
+use use_cases::describe::Place;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::{Store, StoreError};
 use wire::row_json;
@@ -25,6 +27,8 @@ pub(crate) struct Tuning {
     pub(crate) row: IndexRow,
     /// The records of its training jobs; `None` on a stack, whose training jobs are SageMaker's.
     pub(crate) jobs: Option<JobRecords>,
+    /// Partition, Region and account of its ARNs.
+    pub(crate) place: Place,
     /// The options that a suggested command needs to reach it.
     pub(crate) location_options: String,
 }
@@ -37,11 +41,18 @@ impl Tuning {
             Where::Folder(folder) => {
                 let data = Data::existing(&folder).await?;
                 let (row, jobs) = (data.find(name).await?, Some(data.training_jobs()));
-                Ok(Self { store: data.store, row, jobs, location_options })
+                Ok(Self { store: data.store, row, jobs, place: place(), location_options })
             }
             Where::Endpoint(address) => {
-                let (store, row) = copy(address, name).await?;
-                Ok(Self { store, row, jobs: None, location_options })
+                let remote = Remote::connect(address).await?;
+                // Its ARN has the account and the Region.
+                let arn = remote.describe(name).await?.base.arn;
+                let rows = match remote.client.rows(name).await {
+                    Ok(rows) => rows,
+                    Err(error) => return Err(remote.tuning_failure(error, name).await),
+                };
+                let (store, row) = table_of(&rows).await?;
+                Ok(Self { store, row, jobs: None, place: Place::of_arn(&arn), location_options })
             }
         }
     }
@@ -52,20 +63,12 @@ impl Tuning {
     }
 }
 
-/// Copies the rows of a tuning on a stack to memory.
-async fn copy(address: Address, name: &str) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
-    let remote = Remote::connect(address).await?;
-    let rows = match remote.client.rows(name).await {
-        Ok(rows) => rows,
-        Err(error) => return Err(remote.tuning_failure(error, name).await),
-    };
-    let unreadable =
-        || Failure::endpoint(anyhow::anyhow!("{} returned unreadable rows", remote.client.address()));
+/// Returns a table in memory with these rows, in DynamoDB's JSON. The first is that of the tuning's name.
+pub(crate) async fn table_of(rows: &[Value]) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
+    let unreadable = || Failure::endpoint(anyhow::anyhow!("the stack returned unreadable rows"));
     let items = rows.iter().map(row_json::decode).collect::<Result<Vec<_>, _>>().map_err(|_| unreadable())?;
-    let row = items
-        .first()
-        .ok_or_else(unreadable)
-        .and_then(|item| IndexRow::read(item).map_err(|_| unreadable()))?;
+    let first = items.first().ok_or_else(unreadable)?;
+    let row = IndexRow::read(first).map_err(|_| unreadable())?;
     let table = Embedded::memory().await?.table();
     for (n, items) in items.chunks(ROWS_AT_ONCE).enumerate() {
         let writes = items.iter().map(|item| Write::Put(item.clone(), Condition::Always)).collect();

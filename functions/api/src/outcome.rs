@@ -26,7 +26,7 @@ pub(crate) fn answered(answered: &Answered, calls: Calls, report: &mut Report) {
         }
         return;
     };
-    let (error_type, detail) = match &error.cause {
+    let (error_type, detail) = match error.cause.as_deref() {
         None => {
             report.add(REQUESTS_REFUSED, 1_u64);
             let entry = Entry::info("a request was rejected").because(ErrorType::RequestRefused, error.code);

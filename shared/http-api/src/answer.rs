@@ -31,6 +31,13 @@ pub(crate) fn rest_error(error: &ApiError) -> HttpResponse {
     }
 }
 
+/// Returns a page.
+pub(crate) fn page(page: String) -> HttpResponse {
+    HttpResponse::new(200, page)
+        .header("content-type", "text/html; charset=utf-8")
+        .header("cache-control", "no-store")
+}
+
 fn json_body(status: u16, body: &Value) -> HttpResponse {
     // Proxies must not cache a status that changes every second.
     HttpResponse::new(status, body.to_string())

@@ -30,7 +30,7 @@ pub struct ApiError {
     /// The methods of the path, if the request had another one.
     pub allow: Option<&'static str>,
     /// The internal cause, only for the log; `None` = the request is invalid.
-    pub cause: Option<Cause>,
+    pub cause: Option<Box<Cause>>,
 }
 
 /// The cause of an internal failure.
@@ -100,7 +100,7 @@ impl ApiError {
     }
 
     fn because(mut self, cause: Cause) -> Self {
-        self.cause = Some(cause);
+        self.cause = Some(Box::new(cause));
         self
     }
 }

@@ -17,6 +17,8 @@ mod operation;
 mod perform;
 mod rest;
 
+use operation::REPORT;
+use serde_json::Value;
 use use_cases::describe::Place;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices};
@@ -99,6 +101,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         };
         let (response, error) = match outcome {
             Ok(body) if is_amz => (answer::amz(&body), None),
+            Ok(Value::String(page)) if name == REPORT => (answer::page(page), None),
             Ok(body) => (answer::rest(name, &body), None),
             Err(error) => {
                 (if is_amz { answer::amz_error(&error) } else { answer::rest_error(&error) }, Some(error))

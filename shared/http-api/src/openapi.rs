@@ -63,12 +63,13 @@ fn paths(types: &mut SchemaGenerator) -> Value {
         let parameters: Vec<Value> = of_path.map(|(_, one)| one.clone()).chain(parameters).collect();
         let status = if id == "createTuningJob" { "201" } else { "200" };
         let content = |schema: &Value| json!({"application/json": {"schema": schema}});
+        let kind = if answer["type"] == "string" { "text/html" } else { "application/json" };
         let mut operation = json!({
             "operationId": id,
             "summary": summary,
             "parameters": parameters,
             "responses": {
-                status: {"description": "Done", "content": content(&answer)},
+                status: {"description": "Done", "content": {kind: {"schema": answer}}},
                 "4XX": {"description": "Refused, with a code of AWS", "content": content(&error)},
                 "5XX": {"description": "Failed; a retry may help", "content": content(&error)},
             },
@@ -132,6 +133,8 @@ fn routes(types: &mut SchemaGenerator) -> Vec<Row> {
             reference::<RowPage>(types)).with(page(ROWS_MAX)),
         row("GET /tuning-jobs/{name}/cost", "getCost", "Show the booked costs of a tuning job",
             json!({"type": "object"})).with(page(MAX_RESULTS_MAX)),
+        row("GET /tuning-jobs/{name}/report", "getReport", "Return the report of a tuning job, an HTML page",
+            json!({"type": "string"})),
         row("GET /openapi.json", "getOpenApi", "Return this document", json!({"type": "object"})),
     ]
 }

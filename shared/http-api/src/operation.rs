@@ -43,6 +43,8 @@ pub enum Operation {
     ListTags(Resource),
     /// Adds tags to a tuning job.
     AddTags(Resource, BTreeMap<String, String>),
+    /// Returns the report of a tuning job, an HTML page.
+    Report(String),
     /// Shows the booked costs of a page of training jobs.
     Cost {
         /// Name of the tuning job.
@@ -71,6 +73,9 @@ pub enum Operation {
         limit: usize,
     },
 }
+
+/// The operation whose response is a page.
+pub(crate) const REPORT: &str = "GetReport";
 
 /// The name of a training job, by its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +134,7 @@ impl Operation {
             Self::Decisions { .. } => "ListDecisions",
             Self::Rows { .. } => "ListRows",
             Self::Cost { .. } => "GetCost",
+            Self::Report(_) => REPORT,
         }
     }
 
@@ -144,7 +150,8 @@ impl Operation {
             | Self::ListTags(_)
             | Self::Decisions { .. }
             | Self::Rows { .. }
-            | Self::Cost { .. } => Right::Read,
+            | Self::Cost { .. }
+            | Self::Report(_) => Right::Read,
             Self::Create { .. } | Self::Stop(_) | Self::StopJob(_) | Self::Change(..) | Self::AddTags(..) => {
                 Right::Use
             }
@@ -158,6 +165,7 @@ impl Operation {
             Self::Create { .. } | Self::Document | Self::List(_) => None,
             Self::Describe(name)
             | Self::Stop(name)
+            | Self::Report(name)
             | Self::Delete(name)
             | Self::Change(name, _)
             | Self::ListJobs(name, _)

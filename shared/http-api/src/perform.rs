@@ -35,6 +35,8 @@ use crate::rest::{COST, ROWS};
 const EFFORT_PER_LIST: usize = 1_000;
 /// Number of table requests that reading a state counts as.
 const STATE_EFFORT: usize = 4;
+/// Maximum size of a report, in bytes. Lambda's limit of 6 MB counts the escapes of the response too.
+const REPORT_BYTES: usize = 4_000_000;
 /// Maximum size of a page of decisions, in bytes; Lambda's limit is 6 MB.
 const DECISIONS_BYTES: usize = 2_000_000;
 
@@ -102,11 +104,9 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 Ok(tag_list(&tags::add(store, &found, new).await.map_err(|error| tag_error(error, name))?))
             }
             Operation::Cost { tuning, after, limit } => {
-                let page = cost::booked(store, &found, after.clone(), *limit).await.map_err(cost_error)?;
-                let page = page.ok_or_else(|| unknown(tuning))?;
-                let next_token = page.next_token.as_ref().map(|next| token(COST, next));
-                Ok(json!(CostPage { next_token, ..page }))
+                self.cost(&found, after.clone(), *limit).await?.ok_or_else(|| unknown(tuning))
             }
+            Operation::Report(name) => self.report(&found, name, place).await,
             Operation::Rows { tuning, position, limit } => {
                 let row = row.ok_or_else(|| unknown(tuning))?;
                 Ok(row_page(&rows::page(&*store.table, &row, position.clone(), *limit).await?))
@@ -153,6 +153,29 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             }
             _ => Ok(json!(job.detail(place))),
         }
+    }
+
+    /// Returns a page of booked costs; `None` if the tuning was deleted.
+    async fn cost(&self, id: &str, after: Option<String>, limit: usize) -> Result<Option<Value>, ApiError> {
+        let page = cost::booked(&self.submit.store, id, after, limit).await.map_err(cost_error)?;
+        let with_token = |page: CostPage| {
+            let next_token = page.next_token.as_ref().map(|next| token(COST, next));
+            json!(CostPage { next_token, ..page })
+        };
+        Ok(page.map(with_token))
+    }
+
+    /// Returns the report of tuning `id`, if it is not too large for a response.
+    async fn report(&self, id: &str, name: &str, place: &Place) -> Result<Value, ApiError> {
+        let document = report::read(&self.submit.store, place, id).await?.ok_or_else(|| unknown(name))?;
+        let page = report::html::page(&document);
+        if page.len() <= REPORT_BYTES {
+            return Ok(Value::String(page));
+        }
+        Err(ApiError::validation(format!(
+            "the report has {} MB, more than a response may have: write it with hyperband report {name} --endpoint",
+            page.len() / 1_000_000
+        )))
     }
 
     /// Returns the training job `name` of the tuning `found`, which may be another one of this name.

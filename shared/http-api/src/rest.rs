@@ -71,6 +71,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             });
             Ok(Operation::Rows { tuning: named(name)?, position: token.transpose()?, limit })
         }
+        ("GET", ["tuning-jobs", name, "report"]) => Ok(Operation::Report(named(name)?)),
         ("GET", ["tuning-jobs", name, "cost"]) => {
             query.only(&["NextToken", "MaxResults"])?;
             let limit = query.number("MaxResults", MAX_RESULTS_MAX)?.unwrap_or(MAX_RESULTS_MAX);
@@ -94,7 +95,7 @@ fn methods(path: &[&str]) -> Option<&'static str> {
         ["tuning-jobs", _] => "DELETE, GET, PATCH",
         ["tuning-jobs", _, "stop"] | ["tuning-jobs", _, "training-jobs", _, "stop"] => "POST",
         ["openapi.json"]
-        | ["tuning-jobs", _, "training-jobs" | "decisions" | "rows" | "cost"]
+        | ["tuning-jobs", _, "training-jobs" | "decisions" | "rows" | "cost" | "report"]
         | ["tuning-jobs", _, "training-jobs", _] => "GET",
         _ => return None,
     })

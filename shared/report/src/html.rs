@@ -58,6 +58,38 @@ pub fn live(name: &str, url: &str) -> String {
     whole(name, "; connect-src 'self'", &data)
 }
 
+/// Returns a page without script: a table under a title, or the text `empty`. A row has an address, the text of a link to
+/// it, and other cells.
+pub fn list(title: &str, heads: &[&str], rows: &[(String, String, Vec<String>)], empty: &str) -> String {
+    let style = STYLE.concat();
+    let cells = |tag: &str, texts: &[String]| {
+        let text = |text: &String| format!("<{tag}>{}</{tag}>", in_attribute(text));
+        texts.iter().map(text).collect::<Vec<_>>().concat()
+    };
+    let row = |(address, first, others): &(String, String, Vec<String>)| {
+        let (address, first) = (in_attribute(address), in_attribute(first));
+        format!("<tr><td><a href=\"{address}\">{first}</a></td>{}</tr>\n", cells("td", others))
+    };
+    let content = if rows.is_empty() {
+        format!("<p class=\"empty\">{}</p>", in_attribute(empty))
+    } else {
+        let heads = cells("th", &heads.iter().map(|head| (*head).to_owned()).collect::<Vec<_>>());
+        let rows = rows.iter().map(row).collect::<Vec<_>>().concat();
+        format!(
+            "<div class=\"wide\"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>"
+        )
+    };
+    let title = in_attribute(title);
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'\">\n<meta \
+         http-equiv=\"refresh\" content=\"10\">\n<meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<header><h1>{title}</h1>\
+         </header>\n<main>{content}</main>\n</body>\n</html>\n",
+        hash(&style)
+    )
+}
+
 /// Returns the first event of a stream: the whole document.
 pub fn document_event(document: &Document) -> String {
     event("document", serde_json::to_string(document))

@@ -5,10 +5,12 @@
 #![warn(missing_docs)]
 
 mod hosts;
+mod pages;
 mod routes;
 mod serve;
 
 pub use axum::Router;
 pub use hosts::{Hosts, local_only};
+pub use pages::{Pages, pages};
 pub use routes::{api_limits, request_id, routes};
 pub use serve::{Limits, Unread, WholeBody, serve};

@@ -482,7 +482,7 @@ async fn the_cause_of_an_internal_failure_is_hidden_from_the_caller() {
     assert!(!body.to_string().contains("no head"), "{body}");
     let cause = answered.error.unwrap().cause;
     assert!(
-        matches!(&cause, Some(Cause::Store(error)) if error.to_string().contains("no head")),
+        matches!(cause.as_deref(), Some(Cause::Store(error)) if error.to_string().contains("no head")),
         "{cause:?}"
     );
     assert_eq!(

@@ -1,0 +1,196 @@
+//! The pages of `serve` and `proxy`: the list of tunings, the live page of each, and its report.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_client::{Client, ClientError};
+use dynamodb::DynamoTable;
+use http_api::ApiError;
+use report::{Delta, Live, html};
+use server::{Pages, Router, pages};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+use tuning::step::Step;
+use use_cases::describe::{self, Place};
+use use_cases::lookup;
+use use_cases::store::Store;
+use wire::describe::{TuningPage, TuningSummary};
+
+use crate::text::{usd, utc, value};
+use crate::whole;
+
+/// How often a stream looks for new steps on this machine.
+const LOOK_LOCAL: Duration = Duration::from_millis(500);
+/// How often a stream looks for new steps on a stack.
+const LOOK_STACK: Duration = Duration::from_secs(2);
+/// How often a stream of an ended tuning looks for later bills.
+const LOOK_ENDED: Duration = Duration::from_secs(10);
+/// A comment, which shows that the connection is open, follows each time after so many looks without a change.
+const QUIET_LOOKS: u32 = 20;
+/// Maximum number of tunings in the list.
+const LISTED: usize = 100;
+
+/// Where the tunings are.
+pub(crate) enum Source {
+    /// On this machine.
+    Local { store: Arc<Store<DynamoTable>>, place: Place },
+    /// On a stack.
+    Stack(Arc<Client>),
+}
+
+/// Returns the router of the pages. The streams end when the sender is dropped.
+pub(crate) fn router(source: Source) -> (Router, watch::Sender<()>) {
+    pages(source)
+}
+
+/// The state of one event stream.
+pub(crate) struct Stream {
+    live: Live,
+    name: String,
+}
+
+impl Pages for Source {
+    type Stream = Stream;
+
+    async fn index(&self) -> Result<String, ApiError> {
+        let tunings = self.newest().await?;
+        let rows: Vec<(String, String, Vec<String>)> = tunings.iter().map(row).collect();
+        let heads = ["Name", "Status", "Best value", "Training jobs", "Cost", "Submitted"];
+        Ok(html::list(
+            "Tunings",
+            &heads,
+            &rows,
+            "There are no tunings yet: submit one with hyperband submit.",
+        ))
+    }
+
+    fn page(&self, name: &str, url: &str) -> String {
+        html::live(name, url)
+    }
+
+    async fn open(&self, name: &str) -> Result<Stream, ApiError> {
+        match self {
+            Self::Local { store, place } => {
+                let row = lookup::find(store, name).await?;
+                let live = Live::open(store, place, &row.id).await?;
+                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name })
+            }
+            Self::Stack(client) => {
+                let rows = client.rows(name).await.map_err(|error| of_client(&error))?;
+                let (store, row) = whole::table_of(&rows)
+                    .await
+                    .map_err(|_| unavailable(&"the stack returned unreadable rows"))?;
+                // The ARNs of the document come from the responses of Describe.
+                let described = client.describe(name).await.map_err(|error| of_client(&error))?;
+                let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;
+                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name })
+            }
+        }
+    }
+
+    async fn send(&self, mut stream: Stream, to: mpsc::Sender<String>) {
+        let mut quiet = 0;
+        let mut text = html::document_event(&stream.live.document());
+        loop {
+            if !text.is_empty() && to.send(std::mem::take(&mut text)).await.is_err() {
+                return;
+            }
+            let look = match self {
+                _ if stream.live.is_ended() => LOOK_ENDED,
+                Self::Local { .. } => LOOK_LOCAL,
+                Self::Stack(_) => LOOK_STACK,
+            };
+            tokio::select! {
+                () = sleep(look) => {}
+                () = to.closed() => return,
+            }
+            match self.changes(&mut stream).await {
+                Ok(Some(delta)) => (text, quiet) = (html::delta_event(&delta), 0),
+                Ok(None) => {
+                    quiet += 1;
+                    if quiet % QUIET_LOOKS == 0 {
+                        ":\n\n".clone_into(&mut text);
+                    }
+                }
+                // The page connects again by itself, and shows that it does.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Source {
+    async fn newest(&self) -> Result<Vec<TuningSummary>, ApiError> {
+        match self {
+            Self::Stack(client) => {
+                let page: TuningPage = client.newest().await.map_err(|error| of_client(&error))?;
+                Ok(page.tunings)
+            }
+            Self::Local { store, place } => {
+                let (mut rows, _) = lookup::list(store, None, usize::MAX).await?;
+                rows.sort_by_key(|row| std::cmp::Reverse(row.created));
+                let mut shown = Vec::new();
+                for row in rows.iter().take(LISTED) {
+                    shown.extend(describe::listed(store, place, row).await?);
+                }
+                Ok(shown)
+            }
+        }
+    }
+
+    /// Returns the changes of a document since the last look; `None` if there are none.
+    async fn changes(&self, stream: &mut Stream) -> Result<Option<Delta>, ApiError> {
+        match self {
+            Self::Local { store, place } => Ok(stream.live.update(store, place).await?),
+            Self::Stack(client) => {
+                let mut steps: Vec<Step> = Vec::new();
+                let mut after = stream.live.step();
+                loop {
+                    let page = client.decisions::<Step>(&stream.name, after).await;
+                    let page = page.map_err(|error| of_client(&error))?;
+                    steps.extend(page.steps);
+                    match steps.last() {
+                        Some(last) if page.next_token.is_some() && last.n > after => after = last.n,
+                        _ => break,
+                    }
+                }
+                if steps.is_empty() {
+                    return Ok(None);
+                }
+                let described = client.describe(&stream.name).await.map_err(|error| of_client(&error))?;
+                Ok(Some(stream.live.advance(&steps, &described)))
+            }
+        }
+    }
+}
+
+fn row(tuning: &TuningSummary) -> (String, String, Vec<String>) {
+    let base = &tuning.base;
+    let (best, jobs, cost) = match tuning.totals() {
+        None => ("unreadable".to_owned(), String::new(), String::new()),
+        Some(totals) => {
+            let cap = totals.cap_usd.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
+            let cost = if totals.price_unknown { "unknown".to_owned() } else { usd(totals.spent_usd) + &cap };
+            let best = totals.best_seen.map_or_else(|| "-".to_owned(), |best| value(best.value));
+            (best, totals.training_jobs_launched.to_string(), cost)
+        }
+    };
+    let cells = vec![base.status.clone(), best, jobs, cost, utc(base.created_ms)];
+    (format!("/tuning-jobs/{}/page", base.name), base.name.clone(), cells)
+}
+
+/// Returns the error of a stack, with its code.
+fn of_client(error: &ClientError) -> ApiError {
+    if error.is("ResourceNotFound") {
+        return ApiError::of_host("ResourceNotFound", 404, error.to_string());
+    }
+    unavailable(error)
+}
+
+fn unavailable(error: &dyn std::fmt::Display) -> ApiError {
+    ApiError::of_host("ServiceUnavailable", 503, error.to_string())
+}
+
+fn unknown(name: &str) -> ApiError {
+    ApiError::of_host("ResourceNotFound", 404, format!("no hyperparameter tuning job is named {name}"))
+}

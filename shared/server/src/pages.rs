@@ -1,0 +1,111 @@
+//! The pages of tunings and their event streams, beside the routes of the API.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream::unfold;
+use http_api::{Answered, ApiError};
+use tokio::sync::{Semaphore, mpsc, watch};
+use wire::events::http::{HttpRequest, HttpResponse};
+
+use crate::routes::write;
+
+/// Maximum number of event streams at once. Each has the document of its tuning in memory.
+const STREAMS_MAX: usize = 16;
+/// Maximum number of events that wait for a slow client.
+const EVENTS_WAITING: usize = 4;
+
+/// The pages of a server.
+pub trait Pages: Send + Sync + 'static {
+    /// The state of one event stream.
+    type Stream: Send;
+
+    /// Returns the page with the list of tunings.
+    fn index(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
+    /// Returns the live page of the tuning `name`, which reads the event stream at `url`.
+    fn page(&self, name: &str, url: &str) -> String;
+    /// Opens the event stream of the tuning `name`.
+    fn open(&self, name: &str) -> impl Future<Output = Result<Self::Stream, ApiError>> + Send;
+    /// Sends the events of a stream until its client leaves.
+    fn send(&self, stream: Self::Stream, to: mpsc::Sender<String>) -> impl Future<Output = ()> + Send;
+}
+
+struct Served<P> {
+    pages: P,
+    streams: Arc<Semaphore>,
+    ended: watch::Receiver<()>,
+}
+
+/// Returns a router of pages. The streams end when the sender is dropped: a server that shuts down waits for them.
+pub fn pages<P: Pages>(pages: P) -> (Router, watch::Sender<()>) {
+    let (end, ended) = watch::channel(());
+    let served = Arc::new(Served { pages, streams: Arc::new(Semaphore::new(STREAMS_MAX)), ended });
+    let router = Router::new()
+        .route("/", get(index::<P>))
+        .route("/tuning-jobs/{name}/page", get(page::<P>))
+        .route("/tuning-jobs/{name}/events", get(events::<P>))
+        .with_state(served);
+    (router, end)
+}
+
+async fn index<P: Pages>(State(served): State<Arc<Served<P>>>) -> Response {
+    html(served.pages.index().await)
+}
+
+async fn page<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path<String>) -> Response {
+    html(Ok(served.pages.page(&name, "events")))
+}
+
+async fn events<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path<String>) -> Response {
+    let Ok(permit) = Arc::clone(&served.streams).try_acquire_owned() else {
+        return refused(ApiError::of_host(
+            "ServiceUnavailable",
+            503,
+            format!("{STREAMS_MAX} pages are open, the maximum: close one"),
+        ));
+    };
+    let stream = match served.pages.open(&name).await {
+        Ok(stream) => stream,
+        Err(error) => return refused(error),
+    };
+    let (to, texts) = mpsc::channel(EVENTS_WAITING);
+    tokio::spawn(async move {
+        let mut ended = served.ended.clone();
+        tokio::select! {
+            () = served.pages.send(stream, to) => {}
+            // Fails when the sender is dropped.
+            _ = ended.changed() => {}
+        }
+        drop(permit);
+    });
+    let body = unfold(texts, async |mut texts: mpsc::Receiver<String>| {
+        let text = texts.recv().await?;
+        Some((Ok::<_, Infallible>(text), texts))
+    });
+    Response::builder()
+        .header("content-type", "text/event-stream")
+        .header("cache-control", "no-store")
+        .body(Body::from_stream(body))
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+fn html(page: Result<String, ApiError>) -> Response {
+    match page {
+        Err(error) => refused(error),
+        Ok(page) => write(
+            HttpResponse::new(200, page)
+                .header("content-type", "text/html; charset=utf-8")
+                .header("cache-control", "no-store"),
+        ),
+    }
+}
+
+fn refused(error: ApiError) -> Response {
+    write(Answered::refused(&HttpRequest::default(), error).response)
+}
