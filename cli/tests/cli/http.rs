@@ -31,6 +31,10 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.body
+    }
+
     /// Asserts the status.
     #[track_caller]
     pub(crate) fn with_status(self, status: u16) -> Self {

@@ -23,6 +23,7 @@ mod logs;
 mod messages;
 mod metrics;
 mod model;
+mod pages;
 mod plan;
 mod promote;
 mod proxy;
