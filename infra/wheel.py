@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs the command-line program as a Python wheel: `pip install` puts `hyperband` into the environment's folder of programs.
+"""Packs the command-line program and the Python module as a wheel: `pip install` installs the command `hyperband` and the module.
 
     wheel.py FILE FOLDER [fast]     writes FOLDER/hyperband_controller-<version>-py3-none-<platform>.whl; `fast` compresses less and
                                     accepts a program that needs this machine's C library, for tests
@@ -22,6 +22,8 @@ NAME = "hyperband-controller"
 # Of an ELF file: machines, and the program header that names a loader.
 MACHINES = {183: ("arm64", "aarch64"), 62: ("x86_64", "x86_64")}
 LOADER = 3
+# The module that `import hyperband` finds.
+MODULE = ROOT / "python" / "hyperband"
 
 
 def elf(program):
@@ -43,10 +45,12 @@ def platforms(machine, static):
 def metadata(licence):
     fields = [
         ("Metadata-Version", "2.4"), ("Name", NAME), ("Version", version()),
-        ("Summary", "Command-line program of a controller that tunes the hyperparameters of SageMaker training jobs under a hard cap"),
+        ("Summary", "Command-line program and client of a controller that tunes the hyperparameters of SageMaker training jobs under a hard cap"),
         ("License-Expression", licence), ("License-File", "LICENSE"), ("License-File", "THIRD-PARTY.txt"),
         ("Classifier", "Development Status :: 3 - Alpha"), ("Classifier", "Environment :: Console"),
-        ("Classifier", "Operating System :: POSIX :: Linux"), ("Requires-Python", ">=3"),
+        ("Classifier", "Operating System :: POSIX :: Linux"), ("Classifier", "Typing :: Typed"), ("Requires-Python", ">=3.8"),
+        # An extra, because the command and most of the module work without it.
+        ("Provides-Extra", "boto3"), ("Requires-Dist", 'boto3>=1.28; extra == "boto3"'),
         ("Description-Content-Type", "text/markdown"),
     ]
     text = (ROOT / "infra" / "wheel.md").read_text().replace("VERSION", version())
@@ -72,6 +76,7 @@ def wheel(program, *, fast=False):
         f"{info}/licenses/THIRD-PARTY.txt": texts["THIRD-PARTY.txt"],
         f"{info}/sboms/hyperband.cdx.json": texts["sbom.cdx.json"],
     }
+    files |= {f"hyperband/{name}": (MODULE / name).read_bytes() for name in ("__init__.py", "py.typed")}
     lines = [f"{path},sha256={digest(content)},{len(content)}\n" for path, content in sorted(files.items())]
     files[f"{info}/RECORD"] = "".join([*lines, f"{info}/RECORD,,\n"]).encode()
     packed = pack([(path, content, content is program) for path, content in files.items()], 1 if fast else 9)

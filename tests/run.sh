@@ -37,6 +37,7 @@ export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 tests/training-service/run.sh
 tests/openapi/run.sh
 tests/page/run.sh
+tests/clients/run.sh
 examples/xgboost-allreduce/tune.sh --quick > /dev/null
 work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
 "$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py

@@ -129,6 +129,10 @@ class Pack(unittest.TestCase):
             [licence] = re.findall("^License-Expression: (.*)$", text, re.M)
             self.assertLessEqual({"Apache-2.0", "BSD-3-Clause", "MIT", "Unicode-3.0"}, set(licence.split(" AND ")))
             self.assertIn("never to an AWS\naccount", text)
+            for name in ["__init__.py", "py.typed"]:
+                self.assertEqual(archive.read(f"hyperband/{name}"), (ROOT / "python/hyperband" / name).read_bytes())
+            # The command works without boto3, so that only an extra requires it.
+            self.assertEqual(re.findall("^Requires-Dist: (.*)$", text, re.M), ['boto3>=1.28; extra == "boto3"'])
         with self.assertRaisesRegex(SystemExit, "not static: build it for the target aarch64-unknown-linux-musl"):
             wheel.wheel(dynamic)
         name, _ = wheel.wheel(dynamic, fast=True)
