@@ -16,5 +16,7 @@ for _name in [name for name in os.environ if name.startswith(("AWS_", "HYPERBAND
 os.environ.update({
     "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION, "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull, "AWS_EC2_METADATA_DISABLED": "true",
+    # Other services than SageMaker refuse every connection.
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_MAX_ATTEMPTS": "1", "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
 })
 sys.path.insert(0, str(ROOT / "python"))

@@ -1,10 +1,29 @@
 #!/usr/bin/env bash
-# Tests real clients of SageMaker: boto3, and this project's Python module. Installs them into an environment in $CLIENTS_WORK
-# (default: .work in this folder). Needs Python 3.10 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`.
+# Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, and this project's Python module. Installs them into
+# an environment in $CLIENTS_WORK (default: .work in this folder). Needs Python 3.10 or newer, and $HYPERBAND_BIN, the path of a built
+# `hyperband`.
+#
+#     run.sh                                  runs all tests
+#     run.sh boto3 [FILE [TEST…]]   runs the tests of one environment, or of one file there
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 : "${HYPERBAND_BIN:?set it to the path of a built hyperband}"
 work=${CLIENTS_WORK:-.work}
 . ../stack/environment.sh
-environment "$work/boto3" requirements-boto3.txt
-"$work/boto3/bin/python" -B test_module.py
+declare -A files=([boto3]="test_module.py test_boto3.py test_cli.py")
+
+# run ENVIRONMENT FILE [TEST…]
+run() {
+  environment "$work/$1" "requirements-$1.txt"
+  # The SDKs warn of their own old versions.
+  "$work/$1/bin/python" -B -W ignore "${@:2}"
+}
+if [ $# -gt 1 ]; then
+  run "$@"
+  exit
+fi
+for name in ${1:-boto3}; do
+  for file in ${files[$name]}; do
+    run "$name" "$file"
+  done
+done

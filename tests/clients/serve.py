@@ -1,0 +1,75 @@
+"""A running `hyperband serve` for the tests: the real program, in a temporary folder, on a free port of loopback."""
+
+import json
+import subprocess
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from clean import PROGRAM, ROOT
+
+TRAIN = ROOT / "tests" / "clients" / "train.sh"
+ROLE = "arn:aws:iam::111122223333:role/training"
+REGEX = r"accuracy=([-+.\w]*\w)"
+# Limits a test that would otherwise never end. No test needs a fast machine.
+SECONDS = 120
+
+
+class Server:
+    """A running server. `endpoint` is its URL."""
+
+    def __init__(self, command, *words):
+        self.folder = tempfile.TemporaryDirectory(prefix="hyperband-clients-")
+        self.errors = open(Path(self.folder.name) / "stderr", "w+")  # noqa: SIM115
+        line = [PROGRAM, command, "--listen", "127.0.0.1:0", "--output", "json", *words]
+        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=self.errors, text=True, cwd=self.folder.name)
+        first = self.process.stdout.readline()
+        if not first:
+            self.errors.seek(0)
+            raise AssertionError(f"{command} failed: {self.errors.read()}")
+        self.endpoint = json.loads(first)["Endpoint"]
+
+    def end(self):
+        self.process.terminate()
+        code = self.process.wait(timeout=SECONDS)
+        self.process.stdout.close()
+        self.errors.close()
+        self.folder.cleanup()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}")
+
+
+class Serve(Server):
+    """A running `hyperband serve`, whose training processes are those of train.sh."""
+
+    def __init__(self):
+        # The data directory is in the folder of the server.
+        super().__init__("serve", "--slots", "4", "--grace-seconds", "2", "--", str(TRAIN))
+
+    def controller(self, name):
+        """Returns `Controller` of a tuning's description, which clients of SageMaker drop."""
+        with urllib.request.urlopen(f"{self.endpoint}/tuning-jobs/{name}", timeout=SECONDS) as answer:
+            return json.load(answer)["Controller"]
+
+
+def until(look, expected):
+    """Calls `look` until it returns one of `expected`, and returns its value."""
+    end = time.monotonic() + SECONDS
+    while (seen := look()) not in expected:
+        if time.monotonic() > end:
+            raise AssertionError(f"expected one of {expected} within {SECONDS} s, found {seen!r}")
+        time.sleep(0.1)
+    return seen
+
+
+def ended(client, name):
+    """Waits for the end of a tuning and returns its description."""
+    seen = {}
+
+    def look():
+        seen.update(client.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name))
+        return seen["HyperParameterTuningJobStatus"]
+
+    until(look, ("Completed", "Failed", "Stopped"))
+    return seen
