@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, and this project's Python module. Installs them into
-# an environment in $CLIENTS_WORK (default: .work in this folder). Needs Python 3.10 or newer, and $HYPERBAND_BIN, the path of a built
-# `hyperband`.
+# Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, versions 2 and 3 of the SageMaker Python SDK, and
+# this project's Python module. Installs each into its own environment in $CLIENTS_WORK (default: .work in this folder). Needs
+# Python 3.10 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`.
 #
 #     run.sh                                  runs all tests
-#     run.sh boto3 [FILE [TEST…]]   runs the tests of one environment, or of one file there
+#     run.sh boto3|sdk2|sdk3 [FILE [TEST…]]   runs the tests of one environment, or of one file there
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 : "${HYPERBAND_BIN:?set it to the path of a built hyperband}"
 work=${CLIENTS_WORK:-.work}
 . ../stack/environment.sh
-declare -A files=([boto3]="test_module.py test_boto3.py test_cli.py")
+declare -A files=([boto3]="test_module.py test_boto3.py test_cli.py" [sdk2]="test_sdk2.py test_notebook.py" [sdk3]="test_sdk3.py")
 
 # run ENVIRONMENT FILE [TEST…]
 run() {
@@ -22,7 +22,7 @@ if [ $# -gt 1 ]; then
   run "$@"
   exit
 fi
-for name in ${1:-boto3}; do
+for name in ${1:-boto3 sdk2 sdk3}; do
   for file in ${files[$name]}; do
     run "$name" "$file"
   done
