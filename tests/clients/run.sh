@@ -22,8 +22,17 @@ if [ $# -gt 1 ]; then
   run "$@"
   exit
 fi
+# The tests mostly wait for the SDKs' polls, so the environments run in parallel.
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+declare -A running
 for name in ${1:-boto3 sdk2 sdk3}; do
-  for file in ${files[$name]}; do
-    run "$name" "$file"
-  done
+  (for file in ${files[$name]}; do run "$name" "$file"; done) > "$logs/$name" 2>&1 &
+  running[$name]=$!
 done
+failed=0
+for name in "${!running[@]}"; do
+  wait "${running[$name]}" || failed=1
+  cat "$logs/$name"
+done
+exit "$failed"
