@@ -38,8 +38,12 @@ impl Client {
         loop {
             let error = match self.once(ask).await {
                 Ok(answer) => {
-                    let CreatedTuning { arn } = read(answer)?;
-                    return Ok(Created { arn, found: false });
+                    let CreatedTuning { arn, existed } = read(answer)?;
+                    if !existed {
+                        return Ok(Created { arn, found: false });
+                    }
+                    // An equal request was submitted before: this one, if its response was lost.
+                    taken(request.name())
                 }
                 Err(error) => error,
             };
@@ -89,6 +93,17 @@ impl Client {
             other => Err(other),
         }
     }
+}
+
+fn taken(name: &str) -> ClientError {
+    ClientError::Refused(Refusal {
+        status: 409,
+        code: NAME_TAKEN.to_owned(),
+        message: format!(
+            "A hyperparameter tuning job with the name, {name}, already exists. Choose a different name."
+        ),
+        violations: Vec::new(),
+    })
 }
 
 fn submitted(described: &TuningBase) -> SystemTime {

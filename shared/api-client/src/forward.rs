@@ -34,7 +34,9 @@ impl Client {
     async fn forward_once(&self, request: &HttpRequest) -> Result<HttpResponse, ClientError> {
         if let Address::Function(function) = &self.address {
             let (response, _) = self.invoke_once(function, request).await?;
-            return Ok(response.header("content-type", "application/json"));
+            let is_page = response.body.starts_with(b"<!doctype html>");
+            let content = if is_page { "text/html; charset=utf-8" } else { "application/json" };
+            return Ok(response.header("content-type", content));
         }
         let forwarded =
             FORWARDED.into_iter().filter_map(|name| Some((name, request.header(name)?.to_owned())));

@@ -127,7 +127,13 @@ fn tags(value: &Value) -> Result<BTreeMap<String, String>, ApiError> {
         || ApiError::validation("invalid Tags: expected a list of tags with a Key and a Value (at 'Tags')");
     let list = value.as_array().ok_or_else(wrong)?;
     let pair = |tag: &Value| Some((tag["Key"].as_str()?.to_owned(), tag["Value"].as_str()?.to_owned()));
-    list.iter().map(|tag| pair(tag).ok_or_else(wrong)).collect()
+    let tags: BTreeMap<_, _> =
+        list.iter().map(|tag| pair(tag).ok_or_else(wrong)).collect::<Result<_, _>>()?;
+    if tags.len() == list.len() {
+        Ok(tags)
+    } else {
+        Err(ApiError::validation("invalid Tags: a key is twice in the list (at 'Tags')"))
+    }
 }
 
 fn tuning(members: &Members<'_>) -> Result<String, ApiError> {

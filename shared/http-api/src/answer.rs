@@ -17,9 +17,9 @@ pub(crate) fn amz_error(error: &ApiError) -> HttpResponse {
     HttpResponse::amz_json(error.status, &error_body(error))
 }
 
-/// Returns a success over REST: status 201 for Create, otherwise 200.
+/// Returns a success over REST: status 201 if a tuning job was created, otherwise 200.
 pub(crate) fn rest(operation: &str, body: &Value) -> HttpResponse {
-    json_body(if operation == CREATE { 201 } else { 200 }, body)
+    json_body(if operation == CREATE && body["Existed"] != true { 201 } else { 200 }, body)
 }
 
 /// Returns an error over REST.

@@ -61,7 +61,7 @@ fn paths(types: &mut SchemaGenerator) -> Value {
         let of_path =
             [("{name}", &name), ("{job}", &job)].into_iter().filter(|(part, _)| path.contains(part));
         let parameters: Vec<Value> = of_path.map(|(_, one)| one.clone()).chain(parameters).collect();
-        let status = if id == "createTuningJob" { "201" } else { "200" };
+        let created = (id == "createTuningJob").then_some("201");
         let content = |schema: &Value| json!({"application/json": {"schema": schema}});
         let kind = if answer["type"] == "string" { "text/html" } else { "application/json" };
         let mut operation = json!({
@@ -69,11 +69,14 @@ fn paths(types: &mut SchemaGenerator) -> Value {
             "summary": summary,
             "parameters": parameters,
             "responses": {
-                status: {"description": "Done", "content": {kind: {"schema": answer}}},
+                "200": {"description": "Done", "content": {kind: {"schema": answer}}},
                 "4XX": {"description": "Refused, with a code of AWS", "content": content(&error)},
                 "5XX": {"description": "Failed; a retry may help", "content": content(&error)},
             },
         });
+        if let Some(status) = created {
+            operation["responses"][status] = operation["responses"]["200"].clone();
+        }
         if let Some(body) = body {
             operation["requestBody"] = json!({"required": true, "content": content(&body)});
         }

@@ -59,12 +59,12 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         match operation {
             Operation::Create { body, is_idempotent } => {
                 let submitted = self.submit.submit_as(body, caller.principal.as_deref()).await;
-                let (name, created) = match submitted {
-                    Ok(definition) => (definition.name.clone(), definition.id()),
+                let (name, created, existed) = match submitted {
+                    Ok(definition) => (definition.name.clone(), definition.id(), false),
                     Err(error) => self.submitted_before(error, body, *is_idempotent, caller).await?,
                 };
                 *id = Some(created);
-                Ok(json!(CreatedTuning { arn: place.tuning_arn(&name) }))
+                Ok(json!(CreatedTuning { arn: place.tuning_arn(&name), existed }))
             }
             Operation::Document => Ok(openapi::document()),
             Operation::Describe(name) => {
@@ -187,21 +187,23 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         describe::training_job(&self.submit.store, found, name.key).await?.ok_or_else(unknown)
     }
 
-    /// Returns the name and the ID of the tuning that an earlier, equal request has created. Otherwise returns `error`.
+    /// Returns the name and the ID of the tuning that an earlier, equal request has created, and `true`. Otherwise returns
+    /// `error`.
     async fn submitted_before(
         &self,
         error: SubmitError,
         body: &[u8],
         is_idempotent: bool,
         caller: &Caller,
-    ) -> Result<(String, String), ApiError> {
-        let SubmitError::NameTaken(name) = &error else { return Err(error.into()) };
-        if !is_idempotent {
-            return Err(error.into());
-        }
-        let row = lookup::find(&self.submit.store, name).await?;
-        if caller.sees(row.submitter.as_deref()) && self.submit.is_same(&row.id, body).await? {
-            return Ok((row.name, row.id));
+    ) -> Result<(String, String, bool), ApiError> {
+        // The cap of the month and the price list may refuse a repetition, because the first request took effect.
+        let repeats =
+            matches!(error, SubmitError::NameTaken(_) | SubmitError::MonthlyCap(_) | SubmitError::Prices(_));
+        let name = name_in(body).filter(|_| is_idempotent && repeats);
+        let Some(name) = name else { return Err(error.into()) };
+        let Ok(row) = lookup::find(&self.submit.store, &name).await else { return Err(error.into()) };
+        if row.submitter == caller.principal && self.submit.is_same(&row.id, body).await? {
+            return Ok((row.name, row.id, true));
         }
         Err(error.into())
     }
@@ -272,6 +274,12 @@ fn cost_error(error: CostError) -> ApiError {
 fn row_page(page: &rows::RowPage) -> Value {
     let next_token = page.next.as_ref().map(|next| token(ROWS, &next.text()));
     json!(RowPage { rows: page.rows.iter().map(row_json::encode).collect(), next_token })
+}
+
+/// Returns the name of the tuning job in the body of a request.
+fn name_in(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    body["HyperParameterTuningJobName"].as_str().map(str::to_owned)
 }
 
 fn tag_error(error: TagError, name: &str) -> ApiError {

@@ -53,9 +53,8 @@ pub(crate) fn conclusion(
         return None;
     }
     let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
-    if let Some(why) =
-        retry_after_cancel(job).filter(|_| job.never_started && refit::can_continue(definition, state, trial))
-    {
+    let goes_on = refit::can_continue(definition, state, trial) && !trial.stop_requested;
+    if let Some(why) = retry_after_cancel(job).filter(|_| job.never_started && goes_on) {
         return retry(why, state.now);
     }
     if job.never_started {
@@ -70,6 +69,9 @@ pub(crate) fn conclusion(
     let how = match (job.end, job.stop) {
         // A job that completed before its stop took effect counts as completed.
         (Some(JobEnd::Completed), _) => TrialEnd::Completed,
+        (Some(end), _) if trial.stop_requested && end != JobEnd::AlgorithmError => {
+            TrialEnd::Stopped(StopWhy::Requested)
+        }
         (_, Some(why)) => TrialEnd::Stopped(why),
         (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
         (Some(JobEnd::MaxRuntime), None) => TrialEnd::MaxRuntime,
@@ -167,7 +169,7 @@ fn further_attempt(
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
     let over = (trial.stop_why.is_some() || job.stop.is_some()) && elsewhere.is_none();
     let useless = || has_all_epochs(definition, trial) || diverged(definition, trial).is_some();
-    if !refit::can_continue(definition, state, trial) || over || useless() {
+    if !refit::can_continue(definition, state, trial) || trial.stop_requested || over || useless() {
         return None;
     }
     if let Some(why) = elsewhere.filter(|_| !by_itself) {

@@ -95,6 +95,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         };
         let why = match (&state.status, trial.stop_why) {
             (_, Some(why)) => why,
+            (_, None) if trial.stop_requested => StopWhy::Requested,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
             (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
                 elsewhere().or_else(useless)?

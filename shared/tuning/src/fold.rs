@@ -193,15 +193,12 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
     true
 }
 
-/// Folds a user's request to stop one job. It has no effect on a job that has ended, or that stops already.
+/// Folds a user's request to stop one job. It also counts if the job stops already, or has just ended: its trial then gets
+/// no further attempt.
 fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    let is_its_job = |job: &Job| (job.rung, job.attempt) == (key.rung, key.attempt) && job.holds_slot();
-    if trial.stop_why.is_some() || !trial.job.as_ref().is_some_and(is_its_job) {
-        return false;
-    }
-    trial.stop_why = Some(StopWhy::Requested);
-    true
+    let is_its_job = |job: &Job| (job.rung, job.attempt) == (key.rung, key.attempt);
+    trial.job.as_ref().is_some_and(is_its_job) && !std::mem::replace(&mut trial.stop_requested, true)
 }
 
 /// Folds limits that the user changed: the latest change of each limit is in force.

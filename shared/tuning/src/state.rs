@@ -171,6 +171,9 @@ pub struct Trial {
     /// Why it is stopped; `None` while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_why: Option<StopWhy>,
+    /// Whether a user asked to stop its job. It then gets no further attempt and is never promoted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_requested: bool,
     /// The first value at each epoch, by epoch; `None` = not a number.
     pub curve: BTreeMap<Epochs, Option<f64>>,
     /// Its log streams, oldest first.

@@ -79,7 +79,9 @@ pub async fn add<T: Table>(
 
 fn check(key: &str, value: &str) -> Result<(), TagError> {
     let is_usual = |text: &str| {
-        text.chars().all(|one| one.is_alphanumeric() || one.is_whitespace() || "_.:/=+-@".contains(one))
+        text.chars().all(|one| {
+            one.is_alphanumeric() || one.is_whitespace() && !one.is_control() || "_.:/=+-@".contains(one)
+        })
     };
     let refused = |message: String| Err(TagError::Refused(message));
     if [TAG_PREFIX, "aws:"].iter().any(|prefix| key.to_ascii_lowercase().starts_with(prefix)) {

@@ -35,6 +35,9 @@ pub struct CreatedTuning {
     /// ARN of the tuning job.
     #[serde(rename = "HyperParameterTuningJobArn")]
     pub arn: String,
+    /// Whether an earlier, equal request has created it.
+    #[serde(rename = "Existed", default, skip_serializing_if = "is_false")]
+    pub existed: bool,
 }
 
 /// A tuning job: the response of `DescribeHyperParameterTuningJob`.

@@ -119,7 +119,12 @@ impl Driver<'_> {
     /// ended the wait early, if anything.
     async fn wait_for_slots(&self) -> Result<Option<OwnedSemaphorePermit>, Verdict> {
         let Some(slots) = &self.shared.slots else { return Ok(None) };
-        let begun = if self.job.record().await.runs.is_empty() { self.job.created } else { clock::now() };
+        // A job that ran before has waited from its creation to its first run, and waits again now.
+        let record = self.job.record().await;
+        let (before, begun) = match record.runs.first() {
+            None => (Millis::ZERO, self.job.created),
+            Some(first) => (first.stream - self.job.created, clock::now()),
+        };
         let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
         let acquired = tokio::select! {
             biased;
@@ -127,7 +132,7 @@ impl Driver<'_> {
             _ = closing.wait_for(|closing| *closing) => return Err(Verdict::Shutdown),
             acquired = slots.acquire(self.job.request.instance_count) => acquired,
         };
-        let _ = self.queued.set(clock::now() - begun);
+        let _ = self.queued.set(before + (clock::now() - begun));
         Ok(acquired)
     }
 

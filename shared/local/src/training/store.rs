@@ -221,6 +221,11 @@ pub(crate) fn load(layout: &Layout) -> Result<Vec<Found>, OpenError> {
             found.push(load_job(layout, name));
         }
     }
+    // Jobs that ran have their slots before those that wait, in the order of their creation.
+    found.sort_by_key(|found| match found {
+        Found::Job(record, _) => (record.runs.is_empty(), record.created),
+        Found::Damaged(damaged) => (true, damaged.modified),
+    });
     Ok(found)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
     }
     let plan = definition.plan();
     state.trials.iter().find_map(|(number, trial)| {
-        if trial.stop_why.is_some() {
+        if trial.stop_why.is_some() || trial.stop_requested {
             return None;
         }
         let level = definition.level(trial.bracket, trial.next_rung);

@@ -30,7 +30,10 @@ pub(crate) fn arrival(
     job: Option<&Job>,
 ) -> Option<(Epochs, Option<f64>)> {
     let level = definition.level(trial.bracket, trial.next_rung);
-    if definition.promotes().is_none() || trial.next_rung >= definition.last_rung(trial.bracket) {
+    if trial.stop_requested
+        || definition.promotes().is_none()
+        || trial.next_rung >= definition.last_rung(trial.bracket)
+    {
         return None;
     }
     let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));

@@ -370,9 +370,9 @@ impl State {
             }
             self.close_cohort(definition, trial.cohort());
         }
-        // A trial that was not continued before its first epoch shows nothing about the search.
+        // A trial that was not continued before its first epoch, or that a user stopped, shows nothing about the search.
         let untried = match how {
-            TrialEnd::NeverStarted => true,
+            TrialEnd::NeverStarted | TrialEnd::Stopped(StopWhy::Requested) => true,
             TrialEnd::Stopped(StopWhy::TuningEnding) => trial.curve.is_empty(),
             TrialEnd::Completed
             | TrialEnd::Stopped(_)
@@ -428,6 +428,7 @@ impl Trial {
             by_model: false,
             next_rung: RungId(0),
             stop_why: None,
+            stop_requested: false,
             curve: std::collections::BTreeMap::new(),
             streams: Vec::new(),
             read_ordered: 0,

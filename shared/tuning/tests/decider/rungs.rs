@@ -2,7 +2,7 @@
 
 use tuning::decide::deadline;
 use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{AlgorithmError, Completed, Stopped};
+use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::fact::{Fact, Recorded};
 use tuning::ruling::Ruling;
 
@@ -178,6 +178,40 @@ fn a_job_that_a_user_stops_ends_its_trial_alone() {
     let expect = ["trial 1 stopped: requested", "start 2-0-1"];
     check_next(run, &[described(30, job(1), Stopped, 25)], &expect);
     check_next(run, &[stop(31, 1)], &[]);
+}
+
+/// Five trials without a value end a tuning, because the pattern of its metric must be wrong.
+#[test]
+fn regression_stops_by_a_user_show_nothing_about_the_search() {
+    let stop = |seconds, number| recorded(seconds, Fact::JobStopRequested { job: job(number) });
+    let run = &mut check(&jobs(9, 5), &[submitted()], &[], &[]);
+    for trial in 0..5 {
+        let seconds = 10 + i64::from(trial);
+        check_next(run, &[stop(seconds, trial)], &[&format!("stop {trial}-0-1: requested")]);
+    }
+    for trial in 0..5 {
+        let expect = [format!("trial {trial} stopped: requested"), format!("start {}-0-1", trial + 5)];
+        let expect: Vec<&str> =
+            expect.iter().map(String::as_str).take(if trial < 4 { 2 } else { 1 }).collect();
+        check_next(run, &[described(60, job(trial), Stopped, 50)], &expect);
+    }
+    assert_eq!((run.state.trials_without_value, run.state.since_improved), (0, 0));
+}
+
+#[test]
+fn regression_a_stop_by_a_user_counts_also_when_the_job_has_just_failed_for_lack_of_capacity() {
+    let stop = |seconds, number| recorded(seconds, Fact::JobStopRequested { job: job(number) });
+    let run = &mut check(
+        &jobs(9, 2),
+        &[submitted()],
+        &[ended(20, job(1), CapacityError), stop(21, 1)],
+        &["bill 1-0-1"],
+    );
+    check_next(
+        run,
+        &[described(22, job(1), CapacityError, 0)],
+        &["trial 1 stopped: requested", "start 2-0-1"],
+    );
 }
 
 #[test]

@@ -63,7 +63,9 @@ pub fn parse_result(result: &Value) -> Result<HttpResponse, EventError> {
         .filter(|status| (100..600).contains(status))
         .ok_or(Unreadable::Field { path: "status", expected: "an HTTP status code" })?;
     let body = result.get("body").ok_or(Unreadable::Field { path: "body", expected: "a JSON value" })?;
-    Ok(HttpResponse::new(status, body.to_string()))
+    // A text is a body that is not JSON, such as a page.
+    let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+    Ok(HttpResponse::new(status, body))
 }
 
 /// Returns the parameters as texts. A workflow may pass numbers.
