@@ -161,6 +161,8 @@ pub(crate) struct JobBook {
     pub(crate) stop_ordered: bool,
     bill_ordered: bool,
     pub(crate) end_seen: bool,
+    /// Whether a user asked to stop it.
+    pub(crate) stop_requested: bool,
     /// Whether no further attempt may follow: the job was refused, failed by its program, completed or was stopped.
     pub(crate) no_retry: bool,
     /// Whether its program failed.

@@ -79,6 +79,7 @@ impl Book {
                 job.end_seen = true;
                 job.no_retry = true;
             }
+            Fact::JobStopRequested { .. } => (job.stop_requested, job.no_retry) = (true, true),
             Fact::ActionDeferred { quota_exceeded: true, .. } if !job.seen => {
                 job.limited = true;
                 let choice = job.launch.instances;
@@ -101,7 +102,6 @@ impl Book {
             | Fact::StartRefused { .. }
             | Fact::JobNeverStarted { .. }
             | Fact::StopAccepted { .. }
-            | Fact::JobStopRequested { .. }
             | Fact::PoolSeen { .. }
             | Fact::PoolOver { .. }
             | Fact::ActionDeferred { .. } => {}
@@ -456,6 +456,7 @@ impl JobBook {
             stop_ordered: false,
             bill_ordered: false,
             end_seen: false,
+            stop_requested: false,
             no_retry: false,
             failed: false,
             instances_at: None,
@@ -478,7 +479,8 @@ impl JobBook {
             self.end_seen = true;
             self.end = Some(end);
             self.failed = end == JobEnd::AlgorithmError;
-            self.no_retry = matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
+            self.no_retry = self.stop_requested
+                || matches!(end, JobEnd::AlgorithmError | JobEnd::Completed | JobEnd::Stopped);
         }
     }
 }

@@ -187,7 +187,9 @@ impl World {
     fn missing_wait(&self, id: &str, key: JobKey, how: &TrialEnd) -> Option<String> {
         let job = self.training.of(id).find(|job| job.key == key)?;
         let book = self.check.books.get(id)?;
-        let over = book.ending.is_some() || book.ended.is_some() || book.is_for_the_last_rung(key);
+        // The trial of a job that a user stops is never promoted, also if the job completes before that.
+        let stopped = book.jobs.get(&key).is_some_and(|job| job.stop_requested);
+        let over = stopped || book.ending.is_some() || book.ended.is_some() || book.is_for_the_last_rung(key);
         let due = *how == TrialEnd::Completed
             && self.cases[job.case].promotes()
             && !over
