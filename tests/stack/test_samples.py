@@ -225,7 +225,9 @@ class Samples(unittest.TestCase):
         accepted = self.ended(self.start(request("direct"), machine))
         self.assertEqual(accepted["status"], "SUCCEEDED", accepted)
         self.assertTrue(json.loads(accepted["output"]).endswith(":hyper-parameter-tuning-job/direct"), accepted)
-        refused = self.ended(self.start(request("direct"), machine))
+        again = self.ended(self.start(request("direct"), machine))
+        self.assertEqual((again["status"], again["output"]), ("SUCCEEDED", accepted["output"]))
+        refused = self.ended(self.start(request("direct", MaxCostUsd=1), machine))
         self.assertEqual((refused["status"], refused["error"]), ("FAILED", "TuningRefused"), refused)
         self.assertIn("already exists", refused["cause"])
 
