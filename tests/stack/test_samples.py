@@ -227,7 +227,7 @@ class Samples(unittest.TestCase):
         self.assertTrue(json.loads(accepted["output"]).endswith(":hyper-parameter-tuning-job/direct"), accepted)
         again = self.ended(self.start(request("direct"), machine))
         self.assertEqual((again["status"], again["output"]), ("SUCCEEDED", accepted["output"]))
-        refused = self.ended(self.start(request("direct", MaxCostUsd=1), machine))
+        refused = self.ended(self.start(request("direct", EnableNetworkIsolation=True), machine))
         self.assertEqual((refused["status"], refused["error"]), ("FAILED", "TuningRefused"), refused)
         self.assertIn("already exists", refused["cause"])
 
