@@ -1,4 +1,4 @@
-//! The pages of `serve` and `proxy`: the list of tunings, the live page of each, and its report.
+//! The pages of `serve` and `proxy`: the list of tunings, and the live page of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use use_cases::store::Store;
 use wire::describe::{TuningPage, TuningSummary};
 
 use crate::text::{usd, utc, value};
-use crate::whole;
+use crate::whole::{self, CopyError};
 
 /// How often a stream looks for new steps on this machine.
 const LOOK_LOCAL: Duration = Duration::from_millis(500);
@@ -25,7 +25,7 @@ const LOOK_LOCAL: Duration = Duration::from_millis(500);
 const LOOK_STACK: Duration = Duration::from_secs(2);
 /// How often a stream of an ended tuning looks for later bills.
 const LOOK_ENDED: Duration = Duration::from_secs(10);
-/// A comment, which shows that the connection is open, follows each time after so many looks without a change.
+/// Number of looks without a change after which a stream sends a comment. It shows that the connection is open.
 const QUIET_LOOKS: u32 = 20;
 /// Maximum number of tunings in the list.
 const LISTED: usize = 100;
@@ -76,10 +76,10 @@ impl Pages for Source {
                 Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name })
             }
             Self::Stack(client) => {
-                let rows = client.rows(name).await.map_err(|error| of_client(&error))?;
-                let (store, row) = whole::table_of(&rows)
-                    .await
-                    .map_err(|_| unavailable(&"the stack returned unreadable rows"))?;
+                let (store, row) = whole::copy(client, name).await.map_err(|error| match error {
+                    CopyError::Client(error) => of_client(&error),
+                    CopyError::Unreadable(_) => unavailable(&"the stack returned unreadable rows"),
+                })?;
                 // The ARNs of the document come from the responses of Describe.
                 let described = client.describe(name).await.map_err(|error| of_client(&error))?;
                 let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;

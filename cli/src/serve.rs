@@ -171,6 +171,8 @@ impl LocalApi {
         }
         let Some(id) = answered.id.clone().filter(|_| answered.error.is_none()) else { return };
         let verb = match answered.operation {
+            // A repeated request created nothing.
+            CREATE if request.path != "/" && answered.response.status != 201 => return,
             CREATE => "submitted",
             "StopHyperParameterTuningJob" => "stopping",
             "ChangeLimits" => "changed",

@@ -2,6 +2,7 @@
 //!
 //! So commands that need the recorded facts and decisions have one implementation.
 
+use api_client::{Client, ClientError};
 use dynamodb::{DynamoTable, Embedded};
 use local::host::place;
 use local::training::JobRecords;
@@ -19,6 +20,8 @@ use crate::remote::Remote;
 
 /// Rows per transaction.
 const ROWS_AT_ONCE: usize = 50;
+/// Maximum copies of a tuning until one is whole.
+const COPIES_MAX: u32 = 3;
 
 /// A tuning and its table.
 #[derive(Debug)]
@@ -47,11 +50,11 @@ impl Tuning {
                 let remote = Remote::connect(address).await?;
                 // Its ARN has the account and the Region.
                 let arn = remote.describe(name).await?.base.arn;
-                let rows = match remote.client.rows(name).await {
-                    Ok(rows) => rows,
-                    Err(error) => return Err(remote.tuning_failure(error, name).await),
+                let (store, row) = match copy(&remote.client, name).await {
+                    Ok(copied) => copied,
+                    Err(CopyError::Client(error)) => return Err(remote.tuning_failure(error, name).await),
+                    Err(CopyError::Unreadable(failure)) => return Err(failure),
                 };
-                let (store, row) = table_of(&rows).await?;
                 Ok(Self { store, row, jobs: None, place: Place::of_arn(&arn), location_options })
             }
         }
@@ -63,8 +66,33 @@ impl Tuning {
     }
 }
 
+/// Why a tuning on a stack was not copied.
+#[derive(Debug)]
+pub(crate) enum CopyError {
+    /// The stack did not return the rows.
+    Client(ClientError),
+    /// The rows are unreadable.
+    Unreadable(Failure),
+}
+
+/// Copies the rows of a tuning on a stack to memory. A tuning that runs replaces its snapshot now and then, so a copy may
+/// miss it. Then the rows are read again.
+pub(crate) async fn copy(client: &Client, name: &str) -> Result<(Store<DynamoTable>, IndexRow), CopyError> {
+    let mut tries = 0;
+    loop {
+        let rows = client.rows(name).await.map_err(CopyError::Client)?;
+        let (store, row) = table_of(&rows).await.map_err(CopyError::Unreadable)?;
+        tries += 1;
+        match store.load(&row.id).await {
+            Err(_) if tries < COPIES_MAX => {}
+            Err(error) => return Err(CopyError::Unreadable(error.into())),
+            Ok(_) => return Ok((store, row)),
+        }
+    }
+}
+
 /// Returns a table in memory with these rows, in DynamoDB's JSON. The first is that of the tuning's name.
-pub(crate) async fn table_of(rows: &[Value]) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
+async fn table_of(rows: &[Value]) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
     let unreadable = || Failure::endpoint(anyhow::anyhow!("the stack returned unreadable rows"));
     let items = rows.iter().map(row_json::decode).collect::<Result<Vec<_>, _>>().map_err(|_| unreadable())?;
     let first = items.first().ok_or_else(unreadable)?;

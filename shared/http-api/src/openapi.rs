@@ -7,6 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use wire::constraint;
+use wire::cost::CostPage;
 use wire::describe::{
     CreatedTuning, DecisionPage, RowPage, TrainingJobDetail, TrainingJobPage, TuningJob, TuningPage,
 };
@@ -135,7 +136,7 @@ fn routes(types: &mut SchemaGenerator) -> Vec<Row> {
         row("GET /tuning-jobs/{name}/rows", "listRows", "List the stored rows of a tuning job",
             reference::<RowPage>(types)).with(page(ROWS_MAX)),
         row("GET /tuning-jobs/{name}/cost", "getCost", "Show the booked costs of a tuning job",
-            json!({"type": "object"})).with(page(MAX_RESULTS_MAX)),
+            reference::<CostPage>(types)).with(page(MAX_RESULTS_MAX)),
         row("GET /tuning-jobs/{name}/report", "getReport", "Return the report of a tuning job, an HTML page",
             json!({"type": "string"})),
         row("GET /openapi.json", "getOpenApi", "Return this document", json!({"type": "object"})),

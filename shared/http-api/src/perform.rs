@@ -197,10 +197,12 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         caller: &Caller,
     ) -> Result<(String, String, bool), ApiError> {
         // The cap of the month and the price list may refuse a repetition, because the first request took effect.
-        let repeats =
-            matches!(error, SubmitError::NameTaken(_) | SubmitError::MonthlyCap(_) | SubmitError::Prices(_));
-        let name = name_in(body).filter(|_| is_idempotent && repeats);
-        let Some(name) = name else { return Err(error.into()) };
+        let name = match &error {
+            SubmitError::NameTaken(name) => Some(name.clone()),
+            SubmitError::MonthlyCap(_) | SubmitError::Prices(_) => name_in(body),
+            SubmitError::Request(_) | SubmitError::Store(_) => None,
+        };
+        let Some(name) = name.filter(|_| is_idempotent) else { return Err(error.into()) };
         let Ok(row) = lookup::find(&self.submit.store, &name).await else { return Err(error.into()) };
         if row.submitter == caller.principal && self.submit.is_same(&row.id, body).await? {
             return Ok((row.name, row.id, true));

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tuning::money::MicroUsd;
 
 use crate::shape::{dollars, optional_dollars};
 
 /// One page of training jobs, with the ledger as of the same step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct CostPage {
     /// Name of the tuning job.
@@ -29,25 +30,30 @@ pub struct CostPage {
 }
 
 /// The ledger of a tuning job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct LedgerView {
     /// The hard cap; absent = no cap.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub cap_usd: Option<MicroUsd>,
     /// Sum of the booked bills.
     #[serde(with = "dollars")]
+    #[schemars(with = "f64")]
     pub spent_usd: MicroUsd,
     /// Sum of the reservations: the maximum cost of each job without a booked bill.
     #[serde(with = "dollars")]
+    #[schemars(with = "f64")]
     pub reserved_usd: MicroUsd,
     /// The cap less spent and reserved amounts; absent without a cap.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub available_usd: Option<MicroUsd>,
     /// Whether a bill exceeded the reservation of its job.
     pub overrun: bool,
     /// Amount granted from the monthly cap of the stack, less returned grants; absent without a monthly cap.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub granted_usd: Option<MicroUsd>,
     /// Granted amounts by month, such as `2026-11`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -59,12 +65,16 @@ pub struct LedgerView {
 }
 
 /// An amount in dollars.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Dollars(#[serde(with = "dollars")] pub MicroUsd);
+pub struct Dollars(
+    #[serde(with = "dollars")]
+    #[schemars(with = "f64")]
+    pub MicroUsd,
+);
 
 /// The cost of a training job by the ledger and by the training service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct JobCost {
     /// Name of the training job.
@@ -79,6 +89,7 @@ pub struct JobCost {
     pub instance_count: u32,
     /// Price of one instance for one hour; absent = unknown.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub price_usd_per_hour: Option<MicroUsd>,
     /// Current `TrainingJobStatus`; absent = the training service does not know the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,15 +111,19 @@ pub struct JobCost {
     pub booked_retained_seconds: Option<u64>,
     /// Booked amount; absent if none is booked.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub booked_usd: Option<MicroUsd>,
     /// Reserved amount: for a job without a booked bill, or for instances that are kept.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub reserved_usd: Option<MicroUsd>,
     /// Cost of the training service's billable seconds and kept seconds at the price.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub computed_usd: Option<MicroUsd>,
     /// Booked less computed amount; absent unless both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<f64>")]
     pub difference_usd: Option<SignedUsd>,
     /// State of the bill; absent if it is booked and unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +136,7 @@ pub struct JobCost {
 }
 
 /// State of a training job's bill.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Note {
     /// The job is ordered but does not exist yet; its maximum cost is reserved.
     Ordered,
