@@ -47,6 +47,7 @@ pub(crate) fn router(source: Source) -> (Router, watch::Sender<()>) {
 pub(crate) struct Stream {
     live: Live,
     name: String,
+    id: String,
 }
 
 impl Pages for Source {
@@ -73,7 +74,7 @@ impl Pages for Source {
             Self::Local { store, place } => {
                 let row = lookup::find(store, name).await?;
                 let live = Live::open(store, place, &row.id).await?;
-                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name })
+                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
             }
             Self::Stack(client) => {
                 let (store, row) = whole::copy(client, name).await.map_err(|error| match error {
@@ -83,7 +84,7 @@ impl Pages for Source {
                 // The ARNs of the document come from the responses of Describe.
                 let described = client.describe(name).await.map_err(|error| of_client(&error))?;
                 let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;
-                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name })
+                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
             }
         }
     }
@@ -148,6 +149,9 @@ impl Source {
                 loop {
                     let page = client.decisions::<Step>(&stream.name, after).await;
                     let page = page.map_err(|error| of_client(&error))?;
+                    if page.tuning_job_id != stream.id {
+                        return Err(unknown(&stream.id));
+                    }
                     steps.extend(page.steps);
                     match steps.last() {
                         Some(last) if page.next_token.is_some() && last.n > after => after = last.n,

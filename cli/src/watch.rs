@@ -99,7 +99,9 @@ async fn follow_stack(
                 failures = failures.saturating_add(1);
             }
             Err(LookError::Client(error)) => return Err(remote.tuning_failure(error, name).await),
-            Err(error @ LookError::Step { .. }) => return Err(Failure::endpoint(error)),
+            Err(error @ (LookError::Step { .. } | LookError::Replaced(_))) => {
+                return Err(Failure::endpoint(error));
+            }
         }
         let slower = interval.saturating_mul(2_u32.saturating_pow(failures));
         sleep(slower.min(INTERVAL_MAX.max(interval))).await;

@@ -24,6 +24,8 @@ use crate::remote::Remote;
 pub(super) struct Stack<'a> {
     remote: &'a Remote,
     name: String,
+    /// Its id, from the first page of its decisions.
+    id: Option<String>,
     pub(super) follower: Follower,
 }
 
@@ -42,6 +44,8 @@ pub(super) enum LookError {
     /// For example, the stack is newer than this program.
     #[error("this version of hyperband cannot read step {number} of the tuning: {cause}")]
     Step { number: u64, cause: String },
+    #[error("the tuning {0} was deleted, and another one has its name")]
+    Replaced(String),
 }
 
 impl<'a> Stack<'a> {
@@ -54,7 +58,7 @@ impl<'a> Stack<'a> {
         };
         let tuning = tuning(described).map_err(unreadable)?;
         let name = tuning.definition.name.clone();
-        Ok(Self { remote, name, follower: Follower::from_start(Arc::new(tuning)) })
+        Ok(Self { remote, name, id: None, follower: Follower::from_start(Arc::new(tuning)) })
     }
 
     /// Reads the new steps.
@@ -65,6 +69,9 @@ impl<'a> Stack<'a> {
         loop {
             let page: DecisionPage<Value> =
                 self.remote.client.decisions(&self.name, self.follower.step).await?;
+            if *self.id.get_or_insert_with(|| page.tuning_job_id.clone()) != page.tuning_job_id {
+                return Err(LookError::Replaced(self.name.clone()));
+            }
             for value in page.steps {
                 // The steps of a tuning have consecutive numbers.
                 let number = self.follower.step.saturating_add(1);

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use stack_api::{Stack, response};
+use use_cases::memory::MemoryTable;
 
 use crate::http::{Served, serve};
 use crate::world::{QUICK, World, ended, request, until};
@@ -91,4 +93,21 @@ fn a_seventeenth_stream_is_refused_until_another_ends() {
     assert!(open(&served).0.contains(" 503 "));
     streams.pop();
     until("a stream is free", || open(&served).0.contains(" 200 "));
+}
+
+/// Another tuning that got the name of a deleted one had its steps added to the page of the deleted one.
+#[test]
+fn regression_the_events_of_a_deleted_tuning_end_when_another_has_its_name() {
+    let world = World::new(QUICK);
+    let another = json!({"TuningJobId": "t-another", "Decisions": []});
+    let stack = Stack::with_rule(MemoryTable::default(), move |request, pass| {
+        if request.path.contains("/decisions") { response(200, &another) } else { pass() }
+    });
+    let arguments = ["proxy", "--listen", "127.0.0.1:0", "--endpoint", &stack.endpoint];
+    let served = Served::start(world.command(&arguments));
+    served.post("/tuning-jobs", &request("t")).with_status(201);
+    // The page connects again when the stream ends.
+    let (names, head) = events(&served, "t");
+    assert_eq!((names, &head["status"]), (vec!["document".to_owned()], &Value::from("InProgress")));
+    served.end("TERM").with_code(0);
 }

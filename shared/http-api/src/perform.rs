@@ -260,7 +260,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         }
         let more = page.next.is_some() || steps.len() < page.items.len();
         let next_token = steps.last().filter(|_| more).map(|step: &Step| step.n.to_string());
-        Ok(DecisionPage { steps, next_token })
+        Ok(DecisionPage { tuning_job_id: id.to_owned(), steps, next_token })
     }
 }
 

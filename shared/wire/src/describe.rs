@@ -344,6 +344,8 @@ pub struct TuningPage {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct DecisionPage<S> {
+    /// Id of the tuning job. Another tuning job of the same name has another.
+    pub tuning_job_id: String,
     /// The steps, as they are stored. The API writes `Step`; a reader may keep the JSON of steps of a newer server.
     #[serde(rename = "Decisions")]
     #[schemars(with = "Vec<Map<String, Value>>")]

@@ -84,7 +84,7 @@ async fn a_repeated_or_invalid_token_ends_the_list_with_an_error() {
 async fn decisions_begin_after_the_given_step() {
     let stack = Stack::with_rule(MemoryTable::default(), |request, _| {
         assert_eq!(request.path, "/tuning-jobs/hb1/decisions?NextToken=7");
-        response(200, &json!({"Decisions": [{"n": 8}], "NextToken": "8"}))
+        response(200, &json!({"TuningJobId": "hb1-a", "Decisions": [{"n": 8}], "NextToken": "8"}))
     });
     let page: DecisionPage<Value> = client(&stack).decisions("hb1", 7).await.unwrap();
     assert_eq!((page.steps, page.next_token.as_deref()), (vec![json!({"n": 8})], Some("8")));

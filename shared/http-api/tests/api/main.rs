@@ -189,7 +189,8 @@ async fn a_tuning_job_is_created_described_listed_and_stopped_over_aws_json() {
 async fn decisions_are_the_stored_steps() {
     let api = open();
     let id = submitted(&api, "hb1").await;
-    assert_eq!(get(&api, "/tuning-jobs/hb1/decisions").await, (200, json!({"Decisions": []})));
+    let none = json!({"TuningJobId": id, "Decisions": []});
+    assert_eq!(get(&api, "/tuning-jobs/hb1/decisions").await, (200, none));
     decided(&api, &id).await;
     let (status, page) = get(&api, "/tuning-jobs/hb1/decisions?MaxResults=1").await;
     assert_eq!((status, &page["Decisions"][0]["n"]), (200, &json!(1)));
