@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
 use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::{HttpRequest, HttpResponse};
-use wire::request::{RequestError, read_body};
+use wire::request::{Request, RequestError, read_body};
 use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Serve, folder_option};
@@ -123,9 +123,9 @@ async fn reject_other_commands(data_dir: &Path, record: Option<&RunRecord>) -> R
 
 async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse {
     if is_create(&request) {
-        match local_body(&request.body) {
+        match local.accept(&request.body).await {
             Ok(body) => request.body = body,
-            Err(error) => return Answered::refused(&request, ApiError::from(error)).response,
+            Err(error) => return Answered::refused(&request, error).response,
         }
     }
     let answered = local.api.handle(&request, &local.place).await;
@@ -140,10 +140,10 @@ fn is_create(request: &HttpRequest) -> bool {
 }
 
 /// Adds the defaults of this machine to a submission, as `run` does.
-fn local_body(body: &[u8]) -> Result<Vec<u8>, RequestError> {
+fn local_request(body: &[u8]) -> Result<Request, RequestError> {
     let request = ask::check_local(read_body(body)?)?;
     ask::check_new(&request)?;
-    Ok(request.body().to_string().into_bytes())
+    Ok(request)
 }
 
 impl LocalApi {
@@ -161,6 +161,21 @@ impl LocalApi {
             data_dir,
             record,
         }
+    }
+
+    /// Returns the body of a submission with the defaults of this machine. Records the training command first, so that a
+    /// crash leaves no tuning without one.
+    async fn accept(&self, body: &[u8]) -> Result<Vec<u8>, ApiError> {
+        let request = local_request(body)?;
+        let (data_dir, record, name) =
+            (self.data_dir.clone(), self.record.clone(), request.name().to_owned());
+        let recorded =
+            spawn_blocking(move || RunRecord::before_submission(record.as_ref(), &data_dir, &name)).await;
+        if let Ok(Err(failure)) = recorded {
+            failure.print();
+            return Err(ApiError::of_host("ServiceUnavailable", 503, failure.message()));
+        }
+        Ok(request.body().to_string().into_bytes())
     }
 
     /// Prints what a request changed, or why it failed, and records the training command of a new tuning.

@@ -65,7 +65,7 @@ impl RunRecord {
     }
 
     /// Records the command line of the next submission of the tuning `name`, `None` if it cannot be recorded.
-    pub(super) fn before_submission(
+    pub(crate) fn before_submission(
         record: Option<&Self>,
         data_dir: &Path,
         name: &str,

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::world::{Ended, World, ended, signal, until};
 
-/// A started `serve` or `proxy`.
+/// A started `serve` or `proxy`. Killed if its test does not end it.
 pub(crate) struct Served {
-    child: Child,
+    child: Option<Child>,
     said: Arc<Mutex<String>>,
-    reader: JoinHandle<()>,
+    reader: Option<JoinHandle<()>>,
     pub(crate) url: String,
 }
 
@@ -59,7 +59,7 @@ impl Served {
                 line.clear();
             }
         });
-        Self { url: url.to_owned(), child, said, reader }
+        Self { url: url.to_owned(), child: Some(child), said, reader: Some(reader) }
     }
 
     /// Waits until standard error contains `text`.
@@ -109,17 +109,27 @@ impl Served {
         self.send("POST /", &[kind, &target], body.to_string().as_bytes())
     }
 
-    pub(crate) fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+    /// Kills the program.
+    pub(crate) fn kill(self) {
+        drop(self);
     }
 
     /// Ends the program by a signal.
-    pub(crate) fn end(self, name: &str) -> Ended {
-        signal(&self.child, name);
-        let ended = ended(self.child);
-        self.reader.join().unwrap();
+    pub(crate) fn end(mut self, name: &str) -> Ended {
+        let child = self.child.take().unwrap();
+        signal(&child, name);
+        let ended = ended(child);
+        self.reader.take().unwrap().join().unwrap();
         Ended { err: self.said.lock().unwrap().clone(), ..ended }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 }
 

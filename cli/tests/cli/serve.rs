@@ -287,3 +287,17 @@ fn start_up_errors_name_the_cause() {
     world.hyperband(&["serve", "--", "no-such-program-anywhere"]).with_code(2);
     served.end("TERM").with_code(0);
 }
+
+/// A crash after the submission left a tuning without a recorded command, which another command then continued.
+#[test]
+fn regression_a_submission_is_refused_if_its_command_cannot_be_recorded() {
+    let world = World::new(ENDLESS);
+    let served = world.serve(&[]);
+    world.write(".hyperband/runs", "not a folder");
+    let refused = served.post("/tuning-jobs", &request("t")).with_status(503).json();
+    assert!(refused["message"].as_str().unwrap().starts_with("cannot write the command to "), "{refused}");
+    served.get("/tuning-jobs/t").with_status(404);
+    std::fs::remove_file(world.path(".hyperband/runs")).unwrap();
+    served.post("/tuning-jobs", &request("t")).with_status(201);
+    served.end("TERM").with_code(0);
+}
