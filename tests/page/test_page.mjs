@@ -208,12 +208,18 @@ test("the filter, the brush, sorting and pages change charts and table", async (
   );
   await page.getByRole("button", { name: "Clear ranges" }).click();
   assert.equal(await shownTrials(page), trials.length);
-  await page.getByText("Ranges as numbers").click();
+  await page.getByText("Ranges as fields", { exact: true }).click();
   await page.getByLabel("learning_rate, from").fill("0.1");
   await page.getByLabel("learning_rate, from").press("Enter");
   const rate = head.parameters.findIndex((parameter) => parameter.name === "learning_rate");
   assert.equal(await shownTrials(page), trials.filter((trial) => Number(trial.values[rate]) >= 0.1).length);
   await page.getByRole("button", { name: "Clear ranges" }).click();
+  const kind = head.parameters.findIndex((parameter) => parameter.type === "categorical");
+  const [name, value] = [head.parameters[kind].name, head.parameters[kind].values[1]];
+  await page.getByLabel(name, { exact: true }).selectOption({ label: value });
+  assert.equal(await shownTrials(page), trials.filter((trial) => trial.values[kind] === value).length);
+  await page.getByLabel(name, { exact: true }).selectOption({ label: "all" });
+  assert.equal(await shownTrials(page), trials.length);
 
   await page.locator("#table-head").getByRole("button", { name: "epochs" }).click();
   assert.equal(await page.locator("#table-head th[aria-sort]").getAttribute("aria-sort"), "ascending");
@@ -268,6 +274,24 @@ test("the keyboard moves between trials, opens one and closes it", async () => {
   assert.deepEqual(await seriousFindings(page), []);
   await page.keyboard.press("Escape");
   assert.equal(await page.locator("#detail").isVisible(), false);
+  await page.context().close();
+});
+
+test("the costs are a table too, whose last row is that of the end", async () => {
+  const page = await open(browser, states.capped.url);
+  const { head, money } = await documentOf(page);
+  await page.getByText("Costs as a table").focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#money-table tr").first().waitFor();
+  const cells = (row) => page.locator("#money-table tr").nth(row).locator("td").allTextContents();
+  assert.ok((await page.locator("#money-table tr").count()) <= Math.min(money.at.length, 40));
+  assert.equal(digits((await cells(0))[1]), 0);
+  const last = (await cells(-1)).slice(1).map(digits);
+  assert.deepEqual(
+    last.map((dollars) => dollars.toFixed(4)),
+    [head.spent, head.reserved, head.cap].map((micros) => (micros / 1e6).toFixed(4)),
+  );
+  assert.deepEqual(await seriousFindings(page), []);
   await page.context().close();
 });
 

@@ -1,6 +1,8 @@
 // Spent and reserved amounts against the cap over time.
 
 let money = null;
+// Maximum number of rows of the table. More points are thinned out evenly.
+const COST_ROWS_MAX = 40;
 
 function initMoney() {
   const stepped = uPlot.paths.stepped({ align: 1 });
@@ -40,6 +42,7 @@ function initMoney() {
     },
   });
   byId("money-home").addEventListener("click", () => home(money));
+  byId("money-details").addEventListener("toggle", renderCosts);
 }
 
 function renderMoney() {
@@ -56,6 +59,30 @@ function renderMoney() {
   const cap = model.head.cap;
   const hidden = cap !== null && cap / 1e6 > moneyTop();
   byId("money-note").textContent = hidden ? `The cap of ${dollars(cap)} is above the chart.` : "";
+  renderCosts();
+}
+
+function renderCosts() {
+  if (!byId("money-details").open) return;
+  const { at, spent, reserved, cap } = model.money;
+  const rows = Math.min(at.length, COST_ROWS_MAX);
+  const indices = Array.from({ length: rows }, (_, row) =>
+    rows === 1 ? 0 : Math.round((row * (at.length - 1)) / (rows - 1)),
+  );
+  const amount = (text) => el("td", { class: "n" }, text);
+  put(
+    byId("money-table"),
+    indices.map((i) =>
+      el(
+        "tr",
+        {},
+        el("td", {}, clock(at[i])),
+        amount(dollars(spent[i])),
+        amount(dollars(reserved[i])),
+        amount(cap[i] === null ? "none" : dollars(cap[i])),
+      ),
+    ),
+  );
 }
 
 // Returns the top of the chart. A cap far above the costs would flatten them.

@@ -237,7 +237,7 @@ function hoverParallel(event, x, y) {
   else tooltip.hide();
 }
 
-// Shows the ranges as fields, for the keyboard and for exact numbers.
+// Shows the ranges as fields, for the keyboard and for exact values.
 function renderRanges() {
   const body = byId("ranges");
   byId("clear-ranges").hidden = model.filter.ranges.size === 0;
@@ -268,10 +268,29 @@ function renderRanges() {
       }),
     );
   };
+  const fields = (axis) => (axis.names ? choice(axis) : [field(axis, "from", 0), field(axis, "to", 1)]);
   put(
     body,
-    axes
-      .filter((axis) => !axis.names)
-      .map((axis) => el("div", {}, el("span", {}, axis.name), field(axis, "from", 0), field(axis, "to", 1))),
+    axes.map((axis) => el("div", {}, el("span", {}, axis.name), fields(axis))),
+  );
+}
+
+// Returns a field with the categories of an axis. A brush over several of them shows as its own entry.
+function choice(axis) {
+  const range = model.filter.ranges.get(axis.index);
+  const inside = range ? axis.names.filter((_, i) => i >= range[0] && i <= range[1]) : [];
+  const entry = (value, text, selected) => el("option", { value, selected }, text);
+  const change = ({ target }) => {
+    const index = target.value === "" ? null : Number(target.value);
+    if (index === null) model.filter.ranges.delete(axis.index);
+    else model.filter.ranges.set(axis.index, [index - 0.3, index + 0.3]);
+    setFilter({});
+  };
+  return el(
+    "select",
+    { "aria-label": axis.name, onchange: change },
+    entry("", "all", !range),
+    range && inside.length !== 1 && el("option", { selected: true, disabled: true }, inside.join(", ") || "none"),
+    axis.names.map((name, index) => entry(index, name, inside.length === 1 && inside[0] === name)),
   );
 }
