@@ -8,6 +8,7 @@ mod failures;
 mod pools;
 mod promotion;
 mod published;
+mod reads;
 mod rungs;
 mod summaries;
 mod world;
