@@ -209,15 +209,22 @@ pub(crate) struct Run {
     /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
+    #[command(flatten)]
+    pub(crate) processes: Processes,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// How training processes are interrupted and stopped.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Processes {
     /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
     #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
     pub(crate) spot_interruptions: f64,
     /// Seconds between SIGTERM and SIGKILL of a training process
     #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
     pub(crate) grace_seconds: Duration,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
 }
 
 /// `resume`.

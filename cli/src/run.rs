@@ -13,7 +13,6 @@ pub(crate) mod signals;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use dynamodb::DynamoTable;
 use local::host::{Host, HostConfig, HostError};
@@ -26,7 +25,7 @@ use wire::describe::difference;
 use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
-use crate::arguments::{Output, Place, Resume, Run, folder_option};
+use crate::arguments::{Output, Place, Processes, Resume, Run, folder_option};
 use crate::cut;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
@@ -49,9 +48,7 @@ struct Session {
     /// The training program and its arguments, as typed.
     command: Vec<OsString>,
     data_dir: PathBuf,
-    grace: Duration,
-    /// Simulated spot interruptions per job and hour.
-    spot_interruptions: f64,
+    processes: Processes,
     /// Whether to delete the tuning of this name first.
     fresh: bool,
     /// Whether the command may differ from the recorded one.
@@ -77,8 +74,7 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
         request: ask::read_local(&options.request, edits)?,
         command: options.command,
         data_dir: options.place.data_dir,
-        grace: options.grace_seconds,
-        spot_interruptions: options.spot_interruptions,
+        processes: options.processes,
         fresh: options.fresh,
         command_changed: options.command_changed,
         output: options.output,
@@ -114,8 +110,7 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
         request: tuning.request.clone(),
         command: record.words(),
         data_dir,
-        grace: record.grace(),
-        spot_interruptions: record.spot_interruptions,
+        processes: record.processes(),
         fresh: false,
         command_changed: false,
         output,
@@ -131,8 +126,8 @@ impl Session {
             data_dir: self.data_dir.clone(),
             command: program,
             shim: command::shim()?,
-            grace: self.grace,
-            spot_interruptions_per_hour: self.spot_interruptions,
+            grace: self.processes.grace_seconds,
+            spot_interruptions_per_hour: self.processes.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
             slots: None,
             sweep_every: SWEEP_EVERY,
@@ -218,7 +213,7 @@ impl Session {
     }
 
     fn record(&self) -> Option<RunRecord> {
-        RunRecord::here(&self.command, self.grace, self.spot_interruptions)
+        RunRecord::here(&self.command, self.processes)
     }
 
     /// Fails if the tuning's trials ran another program.

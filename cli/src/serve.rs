@@ -45,7 +45,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let program = command::resolve(&options.command)?;
     let data_dir = options.place.data_dir;
     let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
-    let record = RunRecord::here(&options.command, options.grace_seconds, options.spot_interruptions);
+    let record = RunRecord::here(&options.command, options.processes);
     if !options.command_changed {
         reject_other_commands(&data_dir, record.as_ref()).await?;
     }
@@ -55,8 +55,8 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         data_dir: data_dir.clone(),
         command: program,
         shim: command::shim()?,
-        grace: options.grace_seconds,
-        spot_interruptions_per_hour: options.spot_interruptions,
+        grace: options.processes.grace_seconds,
+        spot_interruptions_per_hour: options.processes.spot_interruptions,
         seed: 0,
         slots: Some(slots),
         sweep_every: SWEEP_EVERY,

@@ -90,8 +90,8 @@ async fn settings(options: &TrainingService, training: Config) -> Settings {
         None => None,
     };
     let training = Config {
-        grace: options.grace_seconds,
-        spot_interruptions_per_hour: options.spot_interruptions,
+        grace: options.processes.grace_seconds,
+        spot_interruptions_per_hour: options.processes.spot_interruptions,
         account: ACCOUNT.to_owned(),
         region: region(),
         ..training

@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::{Listen, Output, Place, RemotePlace, parse_grace_seconds, parse_rate};
+use super::{Listen, Output, Place, Processes, RemotePlace};
 
 pub(super) const SERVE_EXAMPLES: &str = "\
 Serves the same API as a deployed stack: JSON on /tuning-jobs, and SageMaker's own protocol for boto3, the AWS CLI and \
@@ -64,12 +63,8 @@ pub(crate) struct Serve {
     /// Continue interrupted tunings although COMMAND, or its folder, is another one
     #[arg(long)]
     pub(crate) command_changed: bool,
-    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
-    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
-    pub(crate) spot_interruptions: f64,
-    /// Seconds between SIGTERM and SIGKILL of a training process
-    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
-    pub(crate) grace_seconds: Duration,
+    #[command(flatten)]
+    pub(crate) processes: Processes,
     /// Output format of the URL
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

@@ -1,13 +1,12 @@
 //! The options of `hyperband training-service`.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use ::training_service::{EVENT_SOURCE, LOG_GROUP};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueHint};
 
-use super::{Listen, Output, Place, parse_grace_seconds, parse_rate};
+use super::{Listen, Output, Place, Processes};
 
 pub(super) const EXAMPLES: &str = "\
 Implements CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTrainingJob, ListTrainingJobs, AddTags and \
@@ -53,12 +52,8 @@ pub(crate) struct TrainingService {
     /// Log group; created if missing
     #[arg(long, value_name = "NAME", default_value = LOG_GROUP, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) log_group: String,
-    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
-    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
-    pub(crate) spot_interruptions: f64,
-    /// Seconds between SIGTERM and SIGKILL of a training process
-    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
-    pub(crate) grace_seconds: Duration,
+    #[command(flatten)]
+    pub(crate) processes: Processes,
     /// Output format of the address
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::Processes;
 use crate::failure::Failure;
 use crate::text::quoted;
 
@@ -26,20 +27,20 @@ pub(crate) struct RunRecord {
     /// The training program and its arguments, as typed.
     pub(super) command: Vec<String>,
     /// Seconds between SIGTERM and SIGKILL.
-    pub(super) grace_seconds: u64,
+    grace_seconds: u64,
     /// Simulated spot interruptions per job and hour.
-    pub(super) spot_interruptions: f64,
+    spot_interruptions: f64,
 }
 
 impl RunRecord {
     /// Returns the record of a training command in the current folder. `None` if its words are not Unicode.
-    pub(crate) fn here(command: &[OsString], grace: Duration, spot_interruptions: f64) -> Option<Self> {
+    pub(crate) fn here(command: &[OsString], processes: Processes) -> Option<Self> {
         let words = command.iter().map(|word| word.to_str().map(str::to_owned));
         Some(Self {
             directory: env::current_dir().ok()?,
             command: words.collect::<Option<_>>()?,
-            grace_seconds: grace.as_secs(),
-            spot_interruptions,
+            grace_seconds: processes.grace_seconds.as_secs(),
+            spot_interruptions: processes.spot_interruptions,
         })
     }
 
@@ -113,9 +114,12 @@ impl RunRecord {
         self.command.iter().map(OsString::from).collect()
     }
 
-    /// Returns the time between SIGTERM and SIGKILL.
-    pub(super) fn grace(&self) -> Duration {
-        Duration::from_secs(self.grace_seconds)
+    /// Returns how its training processes are interrupted and stopped.
+    pub(super) fn processes(&self) -> Processes {
+        Processes {
+            grace_seconds: Duration::from_secs(self.grace_seconds),
+            spot_interruptions: self.spot_interruptions,
+        }
     }
 
     /// Returns how the training program of `now` differs from the recorded one.
