@@ -8,7 +8,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wire::describe::{CreatedTuning, TuningBase, first_difference};
-use wire::request::Request;
+use wire::request::{Request, name_taken};
 
 use crate::error::{ClientError, Refusal};
 use crate::send::{Ask, is_transient};
@@ -99,9 +99,7 @@ fn taken(name: &str) -> ClientError {
     ClientError::Refused(Refusal {
         status: 409,
         code: NAME_TAKEN.to_owned(),
-        message: format!(
-            "A hyperparameter tuning job with the name, {name}, already exists. Choose a different name."
-        ),
+        message: name_taken(name),
         violations: Vec::new(),
     })
 }

@@ -11,7 +11,7 @@ use tuning::money::MicroUsd;
 use tuning::time::Time;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
-use wire::request::{PriceAnswer, Request, RequestError};
+use wire::request::{PriceAnswer, Request, RequestError, name_taken};
 use wire::stored::{self, Head, IndexRow, MonthRow, month_of};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -47,7 +47,7 @@ pub enum SubmitError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A tuning of this name exists: 400 `ResourceInUse`.
-    #[error("A hyperparameter tuning job with the name, {0}, already exists. Choose a different name.")]
+    #[error("{}", name_taken(.0))]
     NameTaken(String),
     /// The rest of the stack's monthly cap does not pay for a single training job: 400 `ResourceLimitExceeded`.
     #[error("{0}")]

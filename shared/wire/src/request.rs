@@ -34,7 +34,7 @@ use fields::{Distribution, Field, Fields, Instances, Refit};
 pub use defaults::DefaultTags;
 pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
-pub use error::{ErrorBody, ErrorCode, RequestError, Violation};
+pub use error::{ErrorBody, ErrorCode, RequestError, Violation, name_taken};
 pub use fields::Strategy;
 pub(crate) use fields::{Channel, SpotFallback, Tag};
 pub use job::TrainingJob;

@@ -17,6 +17,11 @@ pub struct Violation {
     pub message: String,
 }
 
+/// Returns the message of an error because a tuning job has the name already, in the words of Automatic Model Tuning.
+pub fn name_taken(name: &str) -> String {
+    format!("A hyperparameter tuning job with the name, {name}, already exists. Choose a different name.")
+}
+
 /// The code of an error, as AWS names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
