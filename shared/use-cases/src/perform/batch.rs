@@ -11,7 +11,7 @@ use tuning::time::Millis;
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX};
 
-use super::hand_over::{self, Here};
+use super::hand_over::{self, Nowhere};
 use super::{Actuator, Announcement, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
@@ -57,7 +57,7 @@ where
     /// Performs a batch of stream records of new action rows while `has_time` returns true. `acts` receives the results
     /// and the records to deliver again. Actions that cost money while they wait come first.
     pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send + Sync, acts: &mut Acts) {
-        self.handle_within(event, None::<&Here>, has_time, acts).await;
+        self.handle_within(event, None::<&Nowhere>, has_time, acts).await;
     }
 
     /// Like [`handle`](Self::handle), but another invocation performs the starts, so that the stops of the next batch
