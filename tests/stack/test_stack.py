@@ -307,7 +307,7 @@ class Lifecycle(unittest.TestCase):
     def test_an_update_keeps_the_resources_and_deletion_keeps_the_table(self):
         with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
-            stack.deploy()
+            stack.deploy(CreateDashboard="true")
             before = stack.physical()
             table = stack.outputs()["TableName"]
             dynamodb = emulator.client("dynamodb")

@@ -20,13 +20,20 @@ pub struct Charge {
     pub what: String,
     /// Amount, in USD per month.
     pub month: f64,
-    /// The parameter that turns the charge off, or `no`.
-    pub off: &'static str,
+    /// The parameter that decides about the charge, with its default; empty if none does.
+    pub parameter: &'static str,
 }
 
 /// Returns a charge.
-fn charge(what: String, month: f64, off: &'static str) -> Charge {
-    Charge { what, month, off }
+fn charge(what: String, month: f64, parameter: &'static str) -> Charge {
+    Charge { what, month, parameter }
+}
+
+impl Charge {
+    /// Returns whether a stack without this parameter has the charge.
+    pub fn is_default(&self) -> bool {
+        !self.parameter.ends_with("=false")
+    }
 }
 
 /// Returns all standing charges of an idle stack.
@@ -40,17 +47,17 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let names: Vec<&str> = counted.metrics.idle.iter().map(String::as_str).collect();
     let keys = price::MONTH_MINUTES / KEY_CACHED_MINUTES;
     vec![
-        charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "`CreateDashboard=false`"),
-        charge(format!("{alarms} alarms"), of(alarms, price::ALARM), "`CreateAlarms=false`"),
+        charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "CreateDashboard=false"),
+        charge(format!("{alarms} alarms"), of(alarms, price::ALARM), "CreateAlarms=true"),
         charge(
             format!("{} metrics of a sweep: `{}`", names.len(), names.join("`, `")),
             of(names.len(), price::METRIC),
-            "no",
+            "",
         ),
-        charge("ticks of the sweeper".to_owned(), bill.other * months, "no"),
-        charge("invocations of the sweeper".to_owned(), bill.functions * months, "no"),
-        charge("table requests of the sweeper".to_owned(), (bill.writes + bill.reads) * months, "no"),
-        charge("log of the sweeper".to_owned(), bill.logs * months, "no"),
-        charge(format!("{keys:.0} uses of the table's key"), keys * price::KMS_REQUEST, "no"),
+        charge("ticks of the sweeper".to_owned(), bill.other * months, ""),
+        charge("invocations of the sweeper".to_owned(), bill.functions * months, ""),
+        charge("table requests of the sweeper".to_owned(), (bill.writes + bill.reads) * months, ""),
+        charge("log of the sweeper".to_owned(), bill.logs * months, ""),
+        charge(format!("{keys:.0} uses of the table's key"), keys * price::KMS_REQUEST, ""),
     ]
 }

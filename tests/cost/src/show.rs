@@ -3,7 +3,7 @@
 
 use stack_template::Template;
 
-use crate::idle::charges;
+use crate::idle::{Charge, charges};
 use crate::job::{Counted, FUNCTIONS, number, program};
 use crate::price;
 
@@ -15,32 +15,44 @@ fn usd(amount: f64) -> String {
 /// Returns the rows of the standing charges.
 pub fn idle(template: &Template, counted: &Counted) -> Vec<String> {
     let charges = charges(template, counted);
-    let row = |what: &str, month: f64, off: &str| format!("| {what} | {} | {off} |", usd(month));
-    let mut rows: Vec<String> =
-        charges.iter().map(|charge| row(&charge.what, charge.month, charge.off)).collect();
-    let sum = |off: bool| -> f64 {
-        charges.iter().filter(|charge| !off || charge.off == "no").map(|charge| charge.month).sum()
+    let row = |what: &str, month: f64, default: &str| format!("| {what} | {} | {default} |", usd(month));
+    let of_charge = |charge: &Charge| {
+        let default =
+            if charge.parameter.is_empty() { "always".to_owned() } else { format!("`{}`", charge.parameter) };
+        row(&charge.what, charge.month, &default)
     };
-    rows.push(row("**all**", sum(false), ""));
-    rows.push(row("**without dashboard and alarms**", sum(true), ""));
+    let mut rows: Vec<String> = charges.iter().map(of_charge).collect();
+    rows.push(row("**all**", sum(&charges, |_| true), ""));
+    rows.push(row("**by default: without the dashboard**", sum(&charges, Charge::is_default), ""));
+    rows.push(row("**without dashboard and alarms**", sum(&charges, is_fixed), ""));
     rows
+}
+
+fn is_fixed(charge: &Charge) -> bool {
+    charge.parameter.is_empty()
+}
+
+fn sum(charges: &[Charge], counts: impl Fn(&Charge) -> bool) -> f64 {
+    charges.iter().filter(|charge| counts(charge)).map(|charge| charge.month).sum()
 }
 
 /// Returns the sentences about the standing charges, for README.md and docs/COST.md.
 pub fn standing(template: &Template, counted: &Counted) -> [(&'static str, String); 2] {
     let charges = charges(template, counted);
-    let sum = |fixed: bool| -> f64 {
-        charges.iter().filter(|charge| (charge.off == "no") == fixed).map(|charge| charge.month).sum()
-    };
-    let (fixed, off) = (sum(true), sum(false));
-    let all = cents(fixed + off);
+    let (default, fixed) = (sum(&charges, Charge::is_default), sum(&charges, is_fixed));
+    let (board, default_text) = (sum(&charges, |charge| !charge.is_default()), cents(default));
+    let alarms = cents(default - fixed);
     [
-        ("README.md", format!("{all} USD a month, of which {} are its alarms and its dashboard", cents(off))),
+        (
+            "README.md",
+            format!("An idle stack costs {default_text} USD a month, of which {alarms} are its alarms"),
+        ),
         (
             "docs/COST.md",
             format!(
-                "An idle stack costs {all} USD a month, {} USD without dashboard and alarms",
-                cents(fixed)
+                "An idle stack costs {default_text} USD a month, {} USD without alarms, and {} USD more with a dashboard",
+                cents(fixed),
+                cents(board)
             ),
         ),
     ]

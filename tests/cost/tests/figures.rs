@@ -5,7 +5,7 @@
 //! run of `cargo run --release -p cost -- --check` compares the row with the count.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 
 use cost::job::{Counted, EPOCHS, GOAL, GROWTH_MAX, HOSTS, Workload};
@@ -63,11 +63,15 @@ fn a_job_in_a_tuning_of_100_jobs_and_an_idle_stack_cost_what_the_documents_say()
     assert_eq!((idle_work.invocations, idle_work.usage.queries, idle_work.calls), (120, 122, 2));
     assert!(idle_work.usage.requests() <= 130, "{idle_work:?}");
     let charges = idle::charges(&template, &counted);
-    let parameters = charges.iter().filter(|charge| charge.off != "no");
-    let named: BTreeSet<&str> =
-        parameters.map(|charge| charge.off.trim_matches('`').split('=').next().unwrap()).collect();
-    assert_eq!(named, BTreeSet::from(["CreateAlarms", "CreateDashboard"]));
-    assert!(named.iter().all(|name| template.0["Parameters"][*name]["Default"] == "true"));
+    let defaults: BTreeMap<&str, &str> =
+        charges.iter().filter_map(|charge| charge.parameter.split_once('=')).collect();
+    assert_eq!(defaults.keys().copied().collect::<Vec<_>>(), ["CreateAlarms", "CreateDashboard"]);
+    for (name, default) in defaults {
+        assert_eq!(template.0["Parameters"][name]["Default"], default, "{name}");
+    }
+    let by_default: f64 =
+        charges.iter().filter(|charge| charge.is_default()).map(|charge| charge.month).sum();
+    assert!(by_default <= 3.0, "a stack at rest costs at most 3 USD a month, with alarms: {by_default}");
 }
 
 #[test]
