@@ -105,6 +105,25 @@ fn watching_a_failed_tuning_ends_with_exit_code_1() {
     assert_eq!(watched.out.lines().next(), failed.out.lines().next());
 }
 
+/// `watch` added the steps of the new tuning to those of the deleted one.
+#[test]
+fn regression_watching_ends_when_another_tuning_has_the_name() {
+    let world = World::new(QUICK);
+    let pages = AtomicU32::new(0);
+    let stack = Stack::with_rule(MemoryTable::default(), move |request, pass| {
+        if request.path.contains("/decisions") && pages.fetch_add(1, Ordering::Relaxed) > 0 {
+            return response(200, &json!({"TuningJobId": "t-another", "Decisions": []}));
+        }
+        pass()
+    });
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let watched = world.at(&stack, &["watch", "t", "--interval", "0.1"]).with_code(3);
+    assert!(
+        watched.err.contains("error: the tuning t was deleted, and another one has its name"),
+        "{watched:?}"
+    );
+}
+
 #[test]
 fn a_tuning_at_a_stack_can_be_stopped() {
     let world = World::new(ENDLESS);
