@@ -1,6 +1,7 @@
-"""A running `hyperband serve` for the tests: the real program, in a temporary folder, on a free port of loopback."""
+"""The server under test: `hyperband serve`, the real program in a temporary folder, or a deployed stack behind a proxy."""
 
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -12,12 +13,30 @@ from clean import PROGRAM, ROOT
 TRAIN = ROOT / "tests" / "clients" / "train.sh"
 ROLE = "arn:aws:iam::111122223333:role/training"
 REGEX = r"accuracy=([-+.\w]*\w)"
+# The address of a `hyperband proxy` for a deployed stack, whose training processes are those of train.sh.
+STACK = os.environ.get("CLIENTS_STACK")
 # Limits a test that would otherwise never end. No test needs a fast machine.
-SECONDS = 120
+SECONDS = 600
+PAUSE = 1 if STACK else 0.1
 
 
-class Server:
-    """A running server. `endpoint` is its URL."""
+class Endpoint:
+    """A server. `endpoint` is its URL."""
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+
+    def end(self):
+        """Ends what this test started."""
+
+    def controller(self, name):
+        """Returns `Controller` of a tuning's description, which clients of SageMaker drop."""
+        with urllib.request.urlopen(f"{self.endpoint}/tuning-jobs/{name}", timeout=SECONDS) as answer:
+            return json.load(answer)["Controller"]
+
+
+class Server(Endpoint):
+    """A running program with an API."""
 
     def __init__(self, command, *words):
         self.folder = tempfile.TemporaryDirectory(prefix="hyperband-clients-")
@@ -28,7 +47,7 @@ class Server:
         if not first:
             self.errors.seek(0)
             raise AssertionError(f"{command} failed: {self.errors.read()}")
-        self.endpoint = json.loads(first)["Endpoint"]
+        super().__init__(json.loads(first)["Endpoint"])
 
     def end(self):
         self.process.terminate()
@@ -40,17 +59,12 @@ class Server:
             raise AssertionError(f"the server ended with {code}")
 
 
-class Serve(Server):
-    """A running `hyperband serve`, whose training processes are those of train.sh."""
-
-    def __init__(self):
-        # The data directory is in the folder of the server.
-        super().__init__("serve", "--slots", "4", "--grace-seconds", "2", "--", str(TRAIN))
-
-    def controller(self, name):
-        """Returns `Controller` of a tuning's description, which clients of SageMaker drop."""
-        with urllib.request.urlopen(f"{self.endpoint}/tuning-jobs/{name}", timeout=SECONDS) as answer:
-            return json.load(answer)["Controller"]
+def serve():
+    """Returns the deployed stack if there is one, else a new `hyperband serve`, whose training processes are those of train.sh."""
+    if STACK:
+        return Endpoint(STACK)
+    # The data directory is in the folder of the server.
+    return Server("serve", "--slots", "4", "--grace-seconds", "2", "--", str(TRAIN))
 
 
 def until(look, expected):
@@ -59,7 +73,7 @@ def until(look, expected):
     while (seen := look()) not in expected:
         if time.monotonic() > end:
             raise AssertionError(f"expected one of {expected} within {SECONDS} s, found {seen!r}")
-        time.sleep(0.1)
+        time.sleep(PAUSE)
     return seen
 
 

@@ -1,9 +1,12 @@
-"""Tests boto3 with `hyperband serve`: every operation, paginators, errors. Compares each response with botocore's service model."""
+"""Tests boto3 with `hyperband serve` or a stack: every operation, paginators, errors.
+
+Compares each response with botocore's service model.
+"""
 
 import contextlib
 import unittest
 
-from serve import REGEX, ROLE, Serve, Server, ended, until
+from serve import REGEX, ROLE, Server, ended, serve, until
 
 import boto3
 import hyperband
@@ -40,7 +43,7 @@ def request(name, **hyperparameters):
 class Boto3(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Serve()
+        cls.server = serve()
         cls.addClassCleanup(cls.server.end)
         cls.client = hyperband.client(cls.server.endpoint, "eu-west-1")
         cls.addClassCleanup(cls.client.close)

@@ -1,4 +1,4 @@
-"""Tests the AWS CLI with `hyperband serve`."""
+"""Tests the AWS CLI with `hyperband serve` or a stack."""
 
 import json
 import os
@@ -7,14 +7,14 @@ import sys
 import unittest
 from pathlib import Path
 
-from serve import Serve, until
+from serve import serve, until
 from test_boto3 import request
 
 
 class Cli(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Serve()
+        cls.server = serve()
         cls.addClassCleanup(cls.server.end)
 
     def aws(self, *words, **variables):

@@ -1,4 +1,4 @@
-"""Executes the notebook of examples/sagemaker-sdk with `hyperband serve`: every cell, in one namespace, as a kernel would do it."""
+"""Executes the notebook of examples/sagemaker-sdk with `hyperband serve` or a stack: every cell, in one namespace, like a kernel."""
 
 import json
 import logging
@@ -6,7 +6,7 @@ import os
 import unittest
 from unittest import mock
 
-from serve import ROOT, Serve
+from serve import ROOT, serve
 
 NOTEBOOK = ROOT / "examples" / "sagemaker-sdk" / "tuning.ipynb"
 logging.disable(logging.WARNING)
@@ -18,7 +18,7 @@ class Notebook(unittest.TestCase):
         cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
         # The notebook is stored without results.
         self.assertEqual([(cell["outputs"], cell["execution_count"]) for cell in cells], [([], None)] * len(cells))
-        server = Serve()
+        server = serve()
         self.addCleanup(server.end)
         names = {}
         with mock.patch.dict(os.environ, HYPERBAND_ENDPOINT=server.endpoint):

@@ -1,4 +1,4 @@
-"""Tests version 2 of the SageMaker Python SDK, unmodified, with `hyperband serve`.
+"""Tests version 2 of the SageMaker Python SDK, unmodified, with `hyperband serve` or a stack.
 
 The environment names the server (AWS_ENDPOINT_URL_SAGEMAKER), as a user would do it. No test reaches S3 or STS: the role, the bucket
 and the image are given.
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-from serve import REGEX, ROLE, Serve, ended, until
+from serve import REGEX, ROLE, STACK, ended, serve, until
 
 import boto3
 import hyperband
@@ -33,7 +33,7 @@ IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/training:1"
 class Sdk2(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Serve()
+        cls.server = serve()
         cls.addClassCleanup(cls.server.end)
         patch = mock.patch.dict(os.environ, AWS_ENDPOINT_URL_SAGEMAKER=cls.server.endpoint)
         patch.start()
@@ -59,16 +59,16 @@ class Sdk2(unittest.TestCase):
 
     def test_a_tuning_is_submitted_followed_attached_and_analysed(self):
         tuner = self.tuner(tags=hyperband.Controller(NoObjectiveSeconds=0).tags(), random_seed=7)
-        tuner.fit(job_name="whole", wait=True)
+        tuner.fit(job_name="sdk2-whole", wait=True)
         described = tuner.describe()
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed")
-        self.assertEqual(self.server.controller("whole")["NoObjectiveSeconds"], 0)
+        self.assertEqual(self.server.controller("sdk2-whole")["NoObjectiveSeconds"], 0)
         self.assertEqual(sum(described["TrainingJobStatusCounters"].values()), 6)
         self.assertEqual(described["HyperParameterTuningJobConfig"]["RandomSeed"], 7)
         best = tuner.best_training_job()
         self.assertEqual(best, described["BestTrainingJob"]["TrainingJobName"])
 
-        attached = HyperparameterTuner.attach("whole", sagemaker_session=self.session)
+        attached = HyperparameterTuner.attach("sdk2-whole", sagemaker_session=self.session)
         self.assertEqual(attached.best_training_job(), best)
         self.assertEqual(attached.objective_metric_name, "accuracy")
         # `attach` of the SDK reads no StrategyConfig.
@@ -82,7 +82,7 @@ class Sdk2(unittest.TestCase):
         self.assertEqual(estimator.instance_type, "ml.m5.large")
         self.assertIn(best, estimator.model_data)
 
-        frame = HyperparameterTuningJobAnalytics("whole", sagemaker_session=self.session).dataframe()
+        frame = HyperparameterTuningJobAnalytics("sdk2-whole", sagemaker_session=self.session).dataframe()
         self.assertEqual(len(frame), 6)
         self.assertLessEqual(
             {"learning_rate", "TrainingJobName", "TrainingJobStatus", "FinalObjectiveValue", "TrainingStartTime", "TrainingEndTime",
@@ -92,11 +92,11 @@ class Sdk2(unittest.TestCase):
         self.assertAlmostEqual(frame["FinalObjectiveValue"].max(), value, places=6)
         analytics = tuner.analytics()
         self.assertEqual(list(analytics.tuning_ranges), ["learning_rate"])
-        self.assertEqual(analytics.description()["HyperParameterTuningJobName"], "whole")
+        self.assertEqual(analytics.description()["HyperParameterTuningJobName"], "sdk2-whole")
 
     def test_a_running_tuning_is_stopped_and_a_second_stop_is_quiet(self):
         tuner = self.tuner(self.estimator(hyperparameters={"epochs": "9", "endless": "1"}))
-        tuner.fit(job_name="stopped", wait=False)
+        tuner.fit(job_name="sdk2-stopped", wait=False)
         until(lambda: tuner.describe()["TrainingJobStatusCounters"]["InProgress"] > 0, (True,))
         tuner.stop_tuning_job()
         tuner.wait()
@@ -107,7 +107,7 @@ class Sdk2(unittest.TestCase):
     def test_a_failed_tuning_raises_the_reason(self):
         tuner = self.tuner(self.estimator(hyperparameters={"epochs": "9", "broken": "1"}))
         with self.assertRaisesRegex(UnexpectedStatusException, "Failed.*(?s:.*)AlgorithmError") as raised:
-            tuner.fit(job_name="failed", wait=True)
+            tuner.fit(job_name="sdk2-failed", wait=True)
         self.assertEqual(raised.exception.actual_status, "Failed")
         with self.assertRaisesRegex(Exception, "Best training job not available"):
             tuner.best_training_job()
@@ -116,11 +116,11 @@ class Sdk2(unittest.TestCase):
         with mock.patch.dict(os.environ, HYPERBAND_ENDPOINT=self.server.endpoint):
             session = sagemaker.Session(boto3.Session(), sagemaker_client=hyperband.client(), default_bucket="bucket")
         tuner = self.tuner(self.estimator(session, environment=hyperband.Controller(EpochPattern=r"epoch (\d+)").environment()))
-        tuner.fit(job_name="module", wait=True)
+        tuner.fit(job_name="sdk2-module", wait=True)
         described = tuner.describe()
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed")
         self.assertNotIn("Controller", described)
-        self.assertEqual(self.server.controller("module")["EpochPattern"], r"epoch (\d+)")
+        self.assertEqual(self.server.controller("sdk2-module")["EpochPattern"], r"epoch (\d+)")
 
     def test_a_framework_encodes_its_hyperparameters_and_is_attached(self):
         # A `source_dir` in S3 needs no upload.
@@ -129,19 +129,19 @@ class Sdk2(unittest.TestCase):
             instance_type="ml.m5.large", output_path="s3://bucket/out", code_location="s3://bucket/code", max_run=60,
             hyperparameters={"epochs": 9, "kind": "adam"}, sagemaker_session=self.session)
         ranges = {"learning_rate": ContinuousParameter(0.001, 1), "layers": CategoricalParameter(["one", "two"])}
-        self.tuner(estimator, hyperparameter_ranges=ranges).fit(job_name="framework", wait=False)
-        described = ended(self.client, "framework")
+        self.tuner(estimator, hyperparameter_ranges=ranges).fit(job_name="sdk2-framework", wait=False)
+        described = ended(self.client, "sdk2-framework")
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed")
         self.assertEqual(described["TrainingJobDefinition"]["StaticHyperParameters"]["kind"], '"adam"')
         self.assertIn(described["BestTrainingJob"]["TunedHyperParameters"]["layers"], ('"one"', '"two"'))
         attached = HyperparameterTuner.attach(
-            "framework", sagemaker_session=self.session, estimator_cls="sagemaker.pytorch.estimator.PyTorch")
+            "sdk2-framework", sagemaker_session=self.session, estimator_cls="sagemaker.pytorch.estimator.PyTorch")
         self.assertEqual(attached.best_estimator().hyperparameters()["kind"], '"adam"')
 
     def test_a_model_is_not_deployed_by_this_endpoint(self):
-        self.tuner().fit(job_name="deployed", wait=False)
-        ended(self.client, "deployed")
-        attached = HyperparameterTuner.attach("deployed", sagemaker_session=self.session)
+        self.tuner().fit(job_name="sdk2-deployed", wait=False)
+        ended(self.client, "sdk2-deployed")
+        attached = HyperparameterTuner.attach("sdk2-deployed", sagemaker_session=self.session)
         with self.assertRaisesRegex(self.client.exceptions.ClientError, "UnknownOperationException.*CreateModel"):
             attached.deploy(1, "ml.m5.large")
 
@@ -153,14 +153,16 @@ class Sdk2(unittest.TestCase):
             volume_kms_key="key", input_mode="FastFile")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        # A stack reads data in S3, and `serve` on this machine.
+        data = "s3://bucket/train" if STACK else f"file://{folder.name}"
         tuner = self.tuner(
             estimator, max_runtime_in_seconds=3600, early_stopping_type="Off", base_tuning_job_name="many",
             tags=[{"Key": "cost", "Value": "7"}],
             hyperparameter_ranges={
                 "learning_rate": ContinuousParameter(0.1, 0.9, scaling_type="ReverseLogarithmic"), "depth": IntegerParameter(1, 9),
                 "kind": CategoricalParameter(["a", "b"])})
-        channel = TrainingInput(f"file://{folder.name}", distribution="ShardedByS3Key", content_type="csv")
-        tuner.fit({"train": channel}, job_name="settings", wait=False)
+        channel = TrainingInput(data, distribution="ShardedByS3Key", content_type="csv")
+        tuner.fit({"train": channel}, job_name="sdk2-settings", wait=False)
         described = tuner.describe()
         definition = described["TrainingJobDefinition"]
         self.assertEqual(definition["StoppingCondition"], {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120})
@@ -168,21 +170,22 @@ class Sdk2(unittest.TestCase):
         self.assertTrue(definition["EnableManagedSpotTraining"])
         tags = self.session.list_tags(described["HyperParameterTuningJobArn"])
         self.assertIn({"Key": "cost", "Value": "7"}, tags)
-        ended(self.client, "settings")
-        attached = HyperparameterTuner.attach("settings", sagemaker_session=self.session)
+        ended(self.client, "sdk2-settings")
+        attached = HyperparameterTuner.attach("sdk2-settings", sagemaker_session=self.session)
         self.assertEqual(attached.estimator.instance_count, 2)
 
     def test_other_strategies_run(self):
         numbers, values = ContinuousParameter(0.001, 1), CategoricalParameter(["0.1", "0.2", "0.3"])
-        for strategy, rate in [("Bayesian", numbers), ("Random", numbers), ("Grid", values)]:
-            name = strategy.lower()
+        ranges = {"Bayesian": numbers, "Random": numbers, "Grid": values}
+        for strategy, rate in ranges.items():
             # The SDK sends no request with Grid and without `max_jobs`.
             tuner = self.tuner(
                 strategy=strategy, strategy_config=None, hyperparameter_ranges={"learning_rate": rate}, max_jobs=3,
                 early_stopping_type="Auto")
-            tuner.fit(job_name=name, wait=False)
+            tuner.fit(job_name=strategy.lower(), wait=False)
+        for strategy in ranges:
             with self.subTest(strategy):
-                self.assertEqual(ended(self.client, name)["HyperParameterTuningJobStatus"], "Completed")
+                self.assertEqual(ended(self.client, strategy.lower())["HyperParameterTuningJobStatus"], "Completed")
 
     def test_unsupported_features_are_refused_by_name(self):
         refused = self.client.exceptions.ClientError

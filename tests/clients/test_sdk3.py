@@ -1,4 +1,4 @@
-"""Tests version 3 of the SageMaker Python SDK, unmodified, with `hyperband serve`.
+"""Tests version 3 of the SageMaker Python SDK, unmodified, with `hyperband serve` or a stack.
 
 The environment names the server (AWS_ENDPOINT_URL_SAGEMAKER), as a user would do it. No test reaches S3, STS or IAM: the role, the
 bucket and the image are given.
@@ -9,7 +9,7 @@ import os
 import unittest
 from unittest import mock
 
-from serve import REGEX, ROLE, Serve, ended, until
+from serve import REGEX, ROLE, ended, serve, until
 
 import boto3
 import hyperband
@@ -29,7 +29,7 @@ IMAGE = "111122223333.dkr.ecr.eu-west-1.amazonaws.com/training:1"
 class Sdk3(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Serve()
+        cls.server = serve()
         cls.addClassCleanup(cls.server.end)
         # Otherwise ModelTrainer asks IAM about the role, which requires an account.
         variables = {"AWS_ENDPOINT_URL_SAGEMAKER": cls.server.endpoint, "SAGEMAKER_VALIDATE_ROLE": "false"}
@@ -60,11 +60,11 @@ class Sdk3(unittest.TestCase):
 
     def test_a_tuning_is_submitted_followed_and_analysed(self):
         tuner = self.tuner(tags=hyperband.Controller(NoObjectiveSeconds=0).tags(), random_seed=7)
-        tuner.tune(job_name="whole", wait=True)
+        tuner.tune(job_name="sdk3-whole", wait=True)
         described = tuner.describe()
         self.assertEqual(described.hyper_parameter_tuning_job_status, "Completed")
         self.assertEqual(described.hyper_parameter_tuning_job_config.random_seed, 7)
-        self.assertEqual(self.server.controller("whole")["NoObjectiveSeconds"], 0)
+        self.assertEqual(self.server.controller("sdk3-whole")["NoObjectiveSeconds"], 0)
         best = tuner.best_training_job()
         self.assertEqual(best, described.best_training_job.training_job_name)
         frame = tuner.analytics().dataframe()
@@ -86,7 +86,7 @@ class Sdk3(unittest.TestCase):
 
     def test_a_running_tuning_is_stopped(self):
         tuner = self.tuner(self.trainer(hyperparameters={"epochs": "9", "endless": "1"}))
-        tuner.tune(job_name="stopped", wait=False)
+        tuner.tune(job_name="sdk3-stopped", wait=False)
         until(lambda: tuner.describe().training_job_status_counters.in_progress > 0, (True,))
         tuner.stop_tuning_job()
         tuner.wait()
@@ -98,15 +98,15 @@ class Sdk3(unittest.TestCase):
     def test_a_failed_tuning_raises_the_reason(self):
         tuner = self.tuner(self.trainer(hyperparameters={"epochs": "9", "broken": "1"}))
         with self.assertRaisesRegex(FailedStatusError, "AlgorithmError"):
-            tuner.tune(job_name="failed", wait=True)
+            tuner.tune(job_name="sdk3-failed", wait=True)
         with self.assertRaisesRegex(Exception, "Best training job not available"):
             tuner.best_training_job()
 
     def test_variables_of_a_trainer_set_fields_of_the_controller(self):
         controller = hyperband.Controller(EpochPattern=r"epoch (\d+)", InitialConfigurations=[{"learning_rate": 0.03}])
-        self.tuner(self.trainer(environment=controller.environment())).tune(job_name="variables", wait=False)
-        ended(self.client, "variables")
-        seen = self.server.controller("variables")
+        self.tuner(self.trainer(environment=controller.environment())).tune(job_name="sdk3-variables", wait=False)
+        ended(self.client, "sdk3-variables")
+        seen = self.server.controller("sdk3-variables")
         self.assertEqual((seen["EpochPattern"], seen["InitialConfigurations"]), (r"epoch (\d+)", [{"learning_rate": 0.03}]))
 
     def test_spot_checkpoints_and_several_ranges_are_accepted(self):
@@ -117,8 +117,8 @@ class Sdk3(unittest.TestCase):
             checkpoint_config=CheckpointConfig(s3_uri="s3://bucket/checkpoints"))
         ranges = {"learning_rate": ContinuousParameter(0.1, 0.9), "depth": IntegerParameter(1, 9)}
         tuner = self.tuner(trainer, hyperparameter_ranges=ranges, max_runtime_in_seconds=3600, tags=[{"Key": "team", "Value": "vision"}])
-        tuner.tune(job_name="settings", wait=False)
-        ended(self.client, "settings")
+        tuner.tune(job_name="sdk3-settings", wait=False)
+        ended(self.client, "sdk3-settings")
         definition = tuner.describe().training_job_definition
         self.assertTrue(definition.enable_managed_spot_training)
         self.assertEqual(definition.resource_config.instance_count, 2)

@@ -22,7 +22,7 @@ from botocore.credentials import Credentials
 from emulator import REGION, Emulator, free_port
 from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
-from training import TrainingService
+from training import HELLO, TrainingService
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 PRICE_USD = 0.115
@@ -88,8 +88,8 @@ class Calls:
     """A part of a test case whose class has a deployed stack."""
 
     @classmethod
-    def start_stack(cls, **parameters):
-        """Starts an emulator that enforces roles, a price list and a training service, and deploys the stack.
+    def start_stack(cls, program=HELLO, **parameters):
+        """Starts an emulator that enforces roles, a price list and a training service of `program`, and deploys the stack.
 
         Sets `folder`, `prices`, `emulator`, `infra`, `stack`, `ids`, `api` and `training` of the class.
         """
@@ -110,7 +110,7 @@ class Calls:
         cls.stack.deploy(**parameters)
         cls.ids = cls.stack.physical()
         cls.api = f"{cls.emulator.url}/_aws/execute-api/{cls.ids['Api']}/$default"
-        cls.training = TrainingService(cls.folder / "training", port, cls.emulator)
+        cls.training = TrainingService(cls.folder / "training", port, cls.emulator, program)
         cls.addClassCleanup(cls.training.stop)
         cls.training.start()
 

@@ -21,9 +21,11 @@ if [ $# -gt 0 ]; then
   # Runs one file: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
-# Each of these two has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
+# Each of these three has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
+.work/emulator/bin/python -B test_clients.py > "$logs/clients" 2>&1 &
+clients=$!
 .work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &
 tunings=$!
 .work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
@@ -34,6 +36,7 @@ samples=$!
 .work/emulator/bin/python -B test_documents.py
 .work/emulator/bin/python -B test_doctor.py
 .work/emulator/bin/python -B test_events.py
+wait "$clients" || { cat "$logs/clients"; exit 1; }
 wait "$samples" || { cat "$logs/samples"; exit 1; }
 wait "$tunings" || { cat "$logs/tunings"; exit 1; }
-cat "$logs/samples" "$logs/tunings"
+cat "$logs/clients" "$logs/samples" "$logs/tunings"

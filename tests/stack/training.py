@@ -12,12 +12,13 @@ from emulator import REGION
 from stack import ROOT
 
 START_SECONDS = 30
+HELLO = ROOT / "examples/hello/train.sh"
 
 
 class TrainingService:
     """The real program on `port` of loopback, with its jobs in `folder`. It sends events and log lines to `emulator`."""
 
-    def __init__(self, folder, port, emulator, program=ROOT / "examples/hello/train.sh"):
+    def __init__(self, folder, port, emulator, program=HELLO):
         self.folder, self.port, self.emulator = Path(folder), port, emulator
         self.program = program
         self.url = f"http://127.0.0.1:{port}"
