@@ -13,15 +13,9 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
     let (name, location) = (&options.name, options.place.location_options());
     match (options.place.place().map_err(Failure::usage)?, options.output) {
         (Where::Endpoint(endpoint), Output::Json) => {
-            let remote = Remote::connect(endpoint).await?;
-            let described = remote.describe(name).await?;
-            // Only the list of jobs says whether a refit has completed, and it can be long.
-            let page = if described.controller.refit_training_job_name.is_some() {
-                remote.page(name).await?
-            } else {
-                Page::of_stack(described, Vec::new())
-            };
-            print_json(&page.json());
+            // The list of jobs can be long, and the JSON does not have it.
+            let described = Remote::connect(endpoint).await?.describe(name).await?;
+            print_json(&Page::of_stack(described, Vec::new()).json());
         }
         (Where::Endpoint(endpoint), Output::Text) => {
             let page = Remote::connect(endpoint).await?.page(name).await?;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use wire::describe::TrainingJobSummary;
 
 use crate::arguments::{Model, Output, Where};
@@ -30,18 +30,13 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Returns the location of a local job's model.
-    pub(crate) fn of_folder(folder: PathBuf) -> Self {
-        let folder = std::path::absolute(&folder).unwrap_or(folder);
+    /// Returns the location at a URI of S3, or of a folder on this machine.
+    pub(crate) fn of_uri(uri: &str) -> Self {
+        let Some(folder) = uri.strip_prefix("file://").map(PathBuf::from) else {
+            return Self::Object(uri.to_owned());
+        };
         let has_files = fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some());
         if has_files { Self::Folder(folder) } else { Self::Missing }
-    }
-
-    /// Returns the location of the model of `job` on SageMaker. `output` is the request's `OutputDataConfig`.
-    pub(crate) fn of_output(output: &Value, job: &str) -> Self {
-        let Some(path) = output["S3OutputPath"].as_str() else { return Self::Missing };
-        let file = if output["CompressionType"] == "NONE" { "output/model/" } else { "output/model.tar.gz" };
-        Self::Object(format!("{}/{job}/{file}", path.trim_end_matches('/')))
     }
 
     /// Returns the location as text.
@@ -70,9 +65,9 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
         }
     };
     let name = clean(page.name());
-    let Some((job, location)) = page.best_model() else {
-        return Err(Failure::usage(format!("the tuning {name} has no best training job yet")));
-    };
+    let none = || Failure::usage(format!("the tuning {name} has no best training job yet"));
+    let (job, location) = page.best_model().ok_or_else(none)?;
+    let job = page.jobs.iter().find(|one| one.name == job).ok_or_else(none)?;
     let copied = match (&location, &options.to) {
         (Location::Missing, _) => return Err(missing(&name, job)),
         (Location::Object(uri), Some(to)) => {
@@ -177,12 +172,10 @@ mod tests {
 
     #[test]
     fn an_archive_is_copied_as_a_file_and_a_folder_with_its_files() {
-        let output = |kind: &str| json!({"S3OutputPath": "s3://b/out/", "CompressionType": kind});
-        let command = |kind: &str| {
-            let location = Location::of_output(&output(kind), "t-1");
-            copy_command(&location.path().unwrap(), Path::new("my model"))
-        };
-        assert_eq!(command("GZIP"), "aws s3 cp s3://b/out/t-1/output/model.tar.gz 'my model'");
-        assert_eq!(command("NONE"), "aws s3 cp --recursive s3://b/out/t-1/output/model/ 'my model'");
+        let command = |uri: &str| copy_command(uri, Path::new("my model"));
+        let archive = command("s3://b/out/t-1/output/model.tar.gz");
+        assert_eq!(archive, "aws s3 cp s3://b/out/t-1/output/model.tar.gz 'my model'");
+        let folder = command("s3://b/out/t-1/output/model/");
+        assert_eq!(folder, "aws s3 cp --recursive s3://b/out/t-1/output/model/ 'my model'");
     }
 }

@@ -8,10 +8,9 @@ mod job;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use local::host::{place, training_path};
-use local::training::JobRecords;
+use local::host::place_of;
 use serde_json::{Value, json};
 use use_cases::describe;
 use use_cases::ports::table::Table;
@@ -38,15 +37,7 @@ pub(crate) struct Page {
     pub(crate) described: TuningJob,
     /// Its training jobs, ordered by trial and attempt.
     pub(crate) jobs: Vec<TrainingJobSummary>,
-    /// Its data directory; `None` at a stack.
-    folder: Option<Folder>,
-}
-
-/// What only the data directory of a tuning knows.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    /// The command that continues the tuning, if no `run` is active.
+    /// The command that continues the tuning of a data directory, if no `run` is active.
     interrupted: Option<String>,
 }
 
@@ -63,17 +54,17 @@ pub(crate) fn gone(id: &str) -> Failure {
 impl Page {
     /// Reads tuning `id` of a data directory.
     pub(crate) async fn of<T: Table>(store: &Store<T>, folder: &Path, id: &str) -> Result<Self, Failure> {
-        let described = describe::describe(store, &place(), id).await?.ok_or_else(|| gone(id))?;
-        let jobs = describe::jobs(store, &place(), id).await?.ok_or_else(|| gone(id))?;
+        let place = place_of(folder);
+        let described = describe::describe(store, &place, id).await?.ok_or_else(|| gone(id))?;
+        let jobs = describe::jobs(store, &place, id).await?.ok_or_else(|| gone(id))?;
         let interrupted = !described.base.is_ended() && !is_running(folder);
         let resume = format!("hyperband resume {}{}", described.base.name, folder_option(folder));
-        let folder = Folder { path: folder.to_owned(), interrupted: interrupted.then_some(resume) };
-        Ok(Self { described, jobs, folder: Some(folder) })
+        Ok(Self { described, jobs, interrupted: interrupted.then_some(resume) })
     }
 
     /// Returns a tuning of a stack.
     pub(crate) fn of_stack(described: TuningJob, jobs: Vec<TrainingJobSummary>) -> Self {
-        Self { described, jobs, folder: None }
+        Self { described, jobs, interrupted: None }
     }
 
     /// Returns the response of `DescribeHyperParameterTuningJob`, with the best model, and marked if the tuning was
@@ -83,33 +74,23 @@ impl Page {
         if self.interrupted().is_some() {
             shown["Controller"]["Interrupted"] = json!(true);
         }
-        if let Some((job, location)) = self.best_model() {
-            let model = json!({"TrainingJobName": job.name, "Location": location.path()});
-            shown["Controller"]["BestModel"] = model;
+        if let Some((_, location)) = self.best_model() {
+            shown["Controller"]["BestModel"]["Location"] = json!(location.path());
         }
         shown
     }
 
     /// Returns the command that continues the tuning, if no `run` is active.
     pub(crate) fn interrupted(&self) -> Option<&str> {
-        self.folder.as_ref()?.interrupted.as_deref()
+        self.interrupted.as_deref()
     }
 
-    /// Returns the job with the best model, and the place of the model: that of the completed refit, else that of the best
-    /// training job.
-    pub(crate) fn best_model(&self) -> Option<(&TrainingJobSummary, Location)> {
-        let refit = self.described.controller.refit_training_job_name.as_ref();
-        let refit =
-            self.jobs.iter().find(|job| Some(&job.name) == refit && job.controller.state == "Completed");
-        let job = refit.or(self.described.best_training_job.as_ref())?;
-        let location = if let Some(folder) = &self.folder {
-            let jobs = JobRecords::at(&training_path(&folder.path));
-            Location::of_folder(jobs.model_folder(&job.name))
-        } else {
-            let request = request_from_description(&self.described);
-            Location::of_output(&request.body()["TrainingJobDefinition"]["OutputDataConfig"], &job.name)
-        };
-        Some((job, location))
+    /// Returns the name of the job with the best model, and the place of the model: that of the completed refit, else that
+    /// of the best training job.
+    pub(crate) fn best_model(&self) -> Option<(&str, Location)> {
+        let best = self.described.controller.best_model.as_ref()?;
+        let location = best.location.as_deref().map_or(Location::Missing, Location::of_uri);
+        Some((&best.training_job_name, location))
     }
 
     /// Returns the status, why the tuning does not train although it has not ended, and the command that continues it.
@@ -269,12 +250,8 @@ impl Page {
             None => line("best job", "none yet"),
         }
         if let Some((job, location)) = self.best_model() {
-            let best = self.described.best_training_job.as_ref().map(|best| &best.name);
-            let refit = if best == Some(&job.name) {
-                String::new()
-            } else {
-                format!(" (refit {})", clean(&job.name))
-            };
+            let best = self.described.best_training_job.as_ref().map(|best| best.name.as_str());
+            let refit = if best == Some(job) { String::new() } else { format!(" (refit {})", clean(job)) };
             line("best model", &format!("{}{refit}", clean(&location.text())));
         }
         if let Some(seen) = self.better_on_the_way() {

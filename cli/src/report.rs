@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ::report::Document;
-use local::host::place;
+use local::host::place_of;
 use serde_json::json;
 
 use crate::arguments::{Output, Report, Source, Where};
@@ -47,7 +47,7 @@ async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Fail
     let data = Data::existing(folder).await?;
     let row = data.find(name).await?;
     let known = Page::of(&data.store, data.folder(), &row.id).await?;
-    let document = ::report::read(&data.store, &place(), &row.id).await?;
+    let document = ::report::read(&data.store, &place_of(folder), &row.id).await?;
     let mut document = document.ok_or_else(|| page::gone(&row.id))?;
     document.head.model = known.best_model().map(|(_, location)| location.text());
     document.head.interrupted = known.interrupted().map(str::to_owned);

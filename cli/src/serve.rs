@@ -12,7 +12,7 @@ use std::thread;
 
 use dynamodb::DynamoTable;
 use http_api::{Access, Answered, Api, ApiError};
-use local::host::{Host, HostConfig, NoPrices, STACK, SystemClock, place};
+use local::host::{Host, HostConfig, NoPrices, STACK, SystemClock, place_of};
 use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
 use use_cases::submit::{Guardrails, Submit};
@@ -66,8 +66,8 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         () = signals.next() => return Ok(Exit::Done),
     };
     let ends = ends::Ends::begin(&host, &data_dir, record.as_ref()).await?;
+    let source = live::Source::Local { store: Arc::clone(host.store()), place: place_of(&data_dir) };
     let api = Arc::new(LocalApi::new(&host, data_dir, record));
-    let source = live::Source::Local { store: Arc::clone(host.store()), place: place() };
     let (pages, streams) = live::router(source);
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
@@ -157,7 +157,7 @@ impl LocalApi {
         };
         Self {
             api: Api { submit, access: Access::default(), stack: STACK.to_owned() },
-            place: place(),
+            place: place_of(&data_dir),
             data_dir,
             record,
         }

@@ -4,7 +4,7 @@
 
 use api_client::{Client, ClientError};
 use dynamodb::{DynamoTable, Embedded};
-use local::host::place;
+use local::host::place_of;
 use local::training::JobRecords;
 use serde_json::Value;
 use use_cases::describe::Place;
@@ -44,7 +44,7 @@ impl Tuning {
             Where::Folder(folder) => {
                 let data = Data::existing(&folder).await?;
                 let (row, jobs) = (data.find(name).await?, Some(data.training_jobs()));
-                Ok(Self { store: data.store, row, jobs, place: place(), location_options })
+                Ok(Self { store: data.store, row, jobs, place: place_of(&folder), location_options })
             }
             Where::Endpoint(address) => {
                 let remote = Remote::connect(address).await?;

@@ -72,6 +72,28 @@ fn a_refit_has_the_best_model() {
     assert!(ran.out.contains(&format!("{refit}/hosts/algo-1/model")), "{ran:?}");
 }
 
+/// `serve` named an object of S3 that did not exist.
+#[test]
+fn regression_the_best_model_of_a_server_is_a_folder() {
+    let world = World::new(SAVING);
+    let served = world.serve(&[]);
+    let at_server = |words: &[&str]| world.hyperband(&[words, &["--endpoint", &served.url]].concat());
+    at_server(&["submit", "request.json", "--watch"]).with_code(0);
+    let described = served.get("/tuning-jobs/t").with_status(200).json();
+    let job = described["BestTrainingJob"]["TrainingJobName"].clone();
+    let folder =
+        world.path(&format!(".hyperband/training/jobs/{}/hosts/algo-1/model", job.as_str().unwrap()));
+    let uri = format!("file://{}", folder.display());
+    let model = json!({"TrainingJobName": job, "Location": uri});
+    assert_eq!(described["Controller"]["BestModel"], model);
+    let shown = served.aws("DescribeTrainingJob", &json!({"TrainingJobName": job})).with_status(200).json();
+    assert_eq!(shown["ModelArtifacts"]["S3ModelArtifacts"], uri);
+    assert_eq!(at_server(&["model", "t"]).with_code(0).out, format!("{}\n", folder.display()));
+    at_server(&["model", "t", "-o", "copy"]).with_code(0);
+    assert!(exists(&world.path("copy/layers/weights")));
+    served.end("TERM").with_code(0);
+}
+
 /// The report was written to a file `json`.
 #[test]
 fn regression_report_has_a_result_in_json() {

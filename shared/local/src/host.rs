@@ -37,7 +37,7 @@ use wire::describe::TuningJob;
 use wire::events::logs::Cut;
 use wire::stored::{ACTIVE, active_id};
 
-use crate::training::{Config, OpenError, TrainingService};
+use crate::training::{Config, JobRecords, OpenError, TrainingService};
 
 pub use bus::EventFile;
 
@@ -78,9 +78,15 @@ pub fn training_path(data_dir: &Path) -> PathBuf {
     data_dir.join("training")
 }
 
-/// Returns partition, Region and account in the ARNs of this machine's tuning jobs.
+/// Returns partition, Region and account in the ARNs of this machine's tuning jobs, without the place of models.
 pub fn place() -> Place {
-    Place { partition: "aws".to_owned(), region: "local".to_owned(), account: "000000000000".to_owned() }
+    Place::of_arn("arn:aws:sagemaker:local:000000000000:")
+}
+
+/// Returns the place of the tuning jobs of a data directory, with the folders of their models.
+pub fn place_of(data_dir: &Path) -> Place {
+    let data_dir = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    Place { models: JobRecords::at(&training_path(&data_dir)).models(), ..place() }
 }
 
 /// The system clock.
@@ -200,7 +206,7 @@ impl Host {
             claim_ms: CLAIM,
             defer_ms: DEFER,
             abandoned_ms: ABANDONED,
-            place: place(),
+            place: place_of(&data_dir),
             monthly_cap: None,
         };
         // A data directory has one process, so an existing lease belongs to a killed predecessor.

@@ -7,6 +7,8 @@ mod jobs;
 mod listed;
 mod training;
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 use tuning::fact::JobEnd;
 use tuning::ids::{BracketId, RungId};
@@ -14,11 +16,13 @@ use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
 use tuning::time::Time;
 use wire::describe::{
-    BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters, Model,
-    ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController, TuningJob,
-    TuningSummary, WaitingFor, failure_reason, finite, resource_limits, settings, tuning_job_event,
+    BestModel, BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters,
+    Model, ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController,
+    TuningJob, TuningSummary, WaitingFor, failure_reason, finite, resource_limits, settings,
+    tuning_job_event,
 };
 use wire::names::training_job_name;
+use wire::request::Request;
 use wire::stored;
 
 use crate::ports::table::Table;
@@ -28,7 +32,7 @@ pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
 pub use listed::listed;
 pub use training::{Found, training_job};
 
-/// Account and region, for ARNs.
+/// Account and region, for ARNs, and where models are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// AWS partition, for example `aws`.
@@ -37,6 +41,23 @@ pub struct Place {
     pub region: String,
     /// Account ID.
     pub account: String,
+    /// Where models are.
+    pub models: Models,
+}
+
+/// Where the models of training jobs are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Models {
+    /// Below `S3OutputPath` of the request, as SageMaker saves them.
+    #[default]
+    Output,
+    /// In a folder of each training job on this machine.
+    Folders {
+        /// The folder of all training jobs.
+        jobs: PathBuf,
+        /// The path of the model in the folder of a job.
+        model: PathBuf,
+    },
 }
 
 impl Place {
@@ -50,7 +71,28 @@ impl Place {
         let mut parts = arn.split(':').skip(1).map(str::to_owned);
         let partition = parts.next().unwrap_or_default();
         let region = parts.nth(1).unwrap_or_default();
-        Self { partition, region, account: parts.next().unwrap_or_default() }
+        Self { partition, region, account: parts.next().unwrap_or_default(), models: Models::default() }
+    }
+
+    /// Returns whether an ARN has this partition, Region and account.
+    pub fn has(&self, arn: &str) -> bool {
+        let of = Self::of_arn(arn);
+        (of.partition, of.region, of.account)
+            == (self.partition.clone(), self.region.clone(), self.account.clone())
+    }
+
+    /// Returns the URI of the model of training job `name`. It exists if the job left a model.
+    pub fn model(&self, request: &Request, name: &str) -> String {
+        match &self.models {
+            Models::Folders { jobs, model } => format!("file://{}", jobs.join(name).join(model).display()),
+            Models::Output => {
+                let output = |member| request.at(&format!("TrainingJobDefinition.OutputDataConfig.{member}"));
+                let path = output("S3OutputPath").and_then(Value::as_str).unwrap_or_default();
+                let is_archive = output("CompressionType").and_then(Value::as_str) != Some("NONE");
+                let file = if is_archive { "model.tar.gz" } else { "model/" };
+                format!("{}/{name}/output/{file}", path.trim_end_matches('/'))
+            }
+        }
     }
 
     /// Returns the ARN of the tuning job `name`.
@@ -64,7 +106,7 @@ impl Place {
     }
 
     fn arn(&self, kind: &str, name: &str) -> String {
-        let Self { partition, region, account } = self;
+        let Self { partition, region, account, .. } = self;
         format!("arn:{partition}:sagemaker:{region}:{account}:{kind}/{}", name.to_ascii_lowercase())
     }
 }
@@ -77,7 +119,28 @@ pub async fn describe<T: Table>(
 ) -> Result<Option<TuningJob>, StoreError> {
     let Some(loaded) = store.load(id).await? else { return Ok(None) };
     let status = status(store, id, &loaded).await?;
-    Ok(Some(tuning_job(&loaded, place, status)))
+    let mut job = tuning_job(&loaded, place, status);
+    job.controller.best_model = best_model(store, place, &loaded).await?;
+    Ok(Some(job))
+}
+
+/// Returns the model of the refit, if it completed, else that of the best training job.
+async fn best_model<T: Table>(
+    store: &Store<T>,
+    place: &Place,
+    Loaded { tuning, state, .. }: &Loaded,
+) -> Result<Option<BestModel>, StoreError> {
+    let refit = match state.refit {
+        Some(key) => store.table.get(&stored::job_key(&tuning.id, key)).await?,
+        None => None,
+    };
+    let refit = refit.as_ref().map(stored::job).transpose()?;
+    let completed = refit.as_ref().filter(|job| job.end == Some(JobEnd::Completed));
+    Ok(completed.or(state.best.as_deref()).map(|job| {
+        let training_job_name = training_job_name(&tuning.id, job.job);
+        let location = Some(place.model(&tuning.request, &training_job_name));
+        BestModel { training_job_name, location }
+    }))
 }
 
 /// Returns the answer of `DescribeHyperParameterTuningJob` for a tuning that was loaded.
@@ -201,6 +264,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
             max_parallel_training_jobs: state.changes.max_parallel.as_ref().map(|change| change.value),
             waiting_for: waiting_for(state),
+            best_model: None,
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
             trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
             trials_training: tuning
@@ -215,8 +279,6 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     }
 }
 
-/// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
-/// does not control.
 /// Returns whether the search has ended because so many results in a row did not improve the best value that it has
 /// converged.
 fn has_converged(tuning: &Tuning, state: &State) -> bool {
@@ -224,6 +286,8 @@ fn has_converged(tuning: &Tuning, state: &State) -> bool {
     enough && end(state).0 == Some(&EndReason::NotImproving)
 }
 
+/// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
+/// does not control.
 fn waiting_for(state: &State) -> Option<WaitingFor> {
     let since = state.billing.iter().map(|(_, job)| job.bill_ordered_at).min();
     if let Some(since) = since.filter(|_| state.trials.is_empty() && state.waiting.is_empty()) {

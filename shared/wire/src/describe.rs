@@ -194,6 +194,9 @@ pub struct TuningController {
     /// Name of the training job that trains the best configuration again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refit_training_job_name: Option<String>,
+    /// The best model; `None` until a training job counts, and in events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_model: Option<BestModel>,
     /// Number of trials started.
     pub trials_started: u32,
     /// Number of trials that have a running training job; `None` without promotion, where a trial has only one job.
@@ -207,6 +210,16 @@ pub struct TuningController {
     /// `Controller` of the request. It comes last: a reader puts every member here that no field above has.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
+}
+
+/// The model of the completed refit, else of the best training job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+pub struct BestModel {
+    /// The training job.
+    pub training_job_name: String,
+    /// A URI of S3 or of a file, which exists if the job left a model. `None` if it left none.
+    pub location: Option<String>,
 }
 
 /// What the next training job or the end of the tuning job waits for.

@@ -173,9 +173,8 @@ impl World {
         let replayed = now(replay(&self.store, &self.id));
         let difference = replayed.map(|replayed| replayed.and_then(|replayed| replayed.difference));
         assert_eq!(difference, Ok(None), "P5: replay gives other rulings");
-        let words = ["aws", "us-east-1", "111122223333"].map(str::to_owned);
-        let [partition, region, account] = words;
-        let shown = now(describe(&self.store, &Place { partition, region, account }, &self.id));
+        let place = Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api");
+        let shown = now(describe(&self.store, &place, &self.id));
         let Ok(Some(shown)) = shown else { panic!("{shown:?}") };
         assert_eq!(shown.base.name, "hb1");
     }

@@ -100,11 +100,7 @@ fn answer<T: Table>(api: &Api<T, OnePrice, Behind>, runtime: &Runtime, request: 
         request_id: "request-1".to_owned(),
         ..HttpRequest::default()
     };
-    let place = Place {
-        partition: "aws".to_owned(),
-        region: "eu-west-1".to_owned(),
-        account: "111122223333".to_owned(),
-    };
+    let place = Place::of_arn("arn:aws:lambda:eu-west-1:111122223333:function:api");
     let payload: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
     let asked = if is_invocation { direct::parse(&payload).unwrap() } else { forwarded };
     let answered = runtime.block_on(api.handle(&asked, &place)).response;

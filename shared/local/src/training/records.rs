@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
+use use_cases::describe::Models;
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 
 use super::clock;
@@ -27,9 +28,9 @@ impl JobRecords {
         Self { layout: Layout::at(root) }
     }
 
-    /// Returns the folder in which the program of job `name` saves its model. It may be missing or empty.
-    pub fn model_folder(&self, name: &str) -> PathBuf {
-        self.layout.model(name)
+    /// Returns the folders in which the programs of jobs save their models. They may be missing or empty.
+    pub fn models(&self) -> Models {
+        self.layout.models()
     }
 
     /// Returns the log of the job `name`, of one host or of all.

@@ -21,10 +21,13 @@ use super::record::{Record, VERSION};
 use super::request::JobRequest;
 use super::seeded;
 use tuning::time::Time;
+use use_cases::describe::Models;
 
 /// How long `open` waits for another controller or its processes to end.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_STEP: Duration = Duration::from_millis(10);
+/// The path of a job's model in its folder: the model folder of the first host.
+const MODEL: &str = "hosts/algo-1/model";
 /// The prefix of folders of jobs that are being created.
 const NEW_PREFIX: &str = ".new-";
 /// The maximum number of characters of a checkpoint address in its folder's name.
@@ -85,7 +88,12 @@ impl Layout {
 
     /// Returns the model folder of the first host, which is the job's model.
     pub(crate) fn model(&self, job: &str) -> PathBuf {
-        self.host(job, "algo-1").join("model")
+        self.job(job).join(MODEL)
+    }
+
+    /// Returns where [`Self::model`] of each job is.
+    pub(crate) fn models(&self) -> Models {
+        Models::Folders { jobs: self.jobs(), model: PathBuf::from(MODEL) }
     }
 
     /// Returns the checkpoint folder: one for all jobs with the same address, or the job's own without an address.

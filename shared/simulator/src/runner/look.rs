@@ -55,11 +55,7 @@ fn steps(world: &World, name: &str) -> Option<u64> {
 
 async fn read_answers(process: &Process, name: &str) -> Result<Option<Answers>, StoreError> {
     let store = &process.store;
-    let place = Place {
-        partition: "aws".to_owned(),
-        region: "us-east-1".to_owned(),
-        account: "111122223333".to_owned(),
-    };
+    let place = Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api");
     let index = match lookup::find::<Ports>(store, name).await {
         Ok(index) => index,
         Err(LookupError::Store(error)) => return Err(error),

@@ -95,8 +95,6 @@ impl Found {
         });
         let Some(members) = view.as_object_mut() else { return view };
         members.remove("Tags");
-        let output = members.get("OutputDataConfig").and_then(|output| output["S3OutputPath"].as_str());
-        let output = output.unwrap_or_default().trim_end_matches('/').to_owned();
         if let Some(Value::Object(output)) = members.get_mut("OutputDataConfig") {
             output.entry("KmsKeyId").or_insert_with(|| json!(""));
         }
@@ -106,7 +104,7 @@ impl Found {
             members.entry(flag).or_insert(json!(false));
         }
         let modified = job.ended.or(job.started).unwrap_or(job.ordered);
-        let artifacts = format!("{output}/{}/output/model.tar.gz", entry.name);
+        let artifacts = place.model(&tuning.request, &entry.name);
         let metric = entry.final_objective.as_ref().map(|last| {
             json!([{"MetricName": last.metric_name, "Value": last.value, "Timestamp": seconds_of(modified)}])
         });

@@ -131,11 +131,7 @@ fn an_ended_tuning_cannot_be_changed() {
 fn describe_shows_the_changed_limits() {
     let mut world = World::new(2);
     changed(&mut world, r#"{"MaxParallelTrainingJobs": 7, "paused": true}"#).unwrap();
-    let place = use_cases::describe::Place {
-        partition: "aws".into(),
-        region: "us-east-1".into(),
-        account: "1".into(),
-    };
+    let place = use_cases::describe::Place::of_arn("arn:aws:lambda:us-east-1:1:function:f");
     let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
     assert_eq!(
         (shown.controller.totals.paused, shown.controller.max_parallel_training_jobs),
@@ -148,11 +144,7 @@ fn describe_shows_that_a_tuning_waits_for_capacity() {
     let mut world = World::new(1);
     let since = world.now + 1_000;
     world.billed(0, JobEnd::CapacityError, 0);
-    let place = use_cases::describe::Place {
-        partition: "aws".into(),
-        region: "us-east-1".into(),
-        account: "1".into(),
-    };
+    let place = use_cases::describe::Place::of_arn("arn:aws:lambda:us-east-1:1:function:f");
     let described =
         |world: &World| now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
     let shown = described(&world);

@@ -10,7 +10,7 @@ use use_cases::memory::MemoryTable;
 use super::world::{World, now, request};
 
 fn place() -> Place {
-    Place { partition: "aws".into(), region: "us-east-1".into(), account: "1".into() }
+    Place::of_arn("arn:aws:lambda:us-east-1:1:function:f")
 }
 
 fn brackets(world: &World) -> Value {
