@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use use_cases::describe::Place;
 use wire::events::http::HttpRequest;
 
 use crate::error::ApiError;
@@ -20,7 +21,7 @@ const JOB: &str = "TrainingJobName";
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads the operation.
-pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
+pub(crate) fn read(request: &HttpRequest, place: &Place) -> Result<Operation, ApiError> {
     let target = request.header("x-amz-target").unwrap_or_default();
     let name = target.strip_prefix(SERVICE).ok_or_else(|| {
         let message = format!(
@@ -64,13 +65,18 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             let body = body()?;
             let members = Members::Json(&body);
             members.only(&["ResourceArn", "NextToken", "MaxResults"])?;
-            Ok(Operation::ListTags(resource(&members)?))
+            members.number("MaxResults", u64::MAX)?;
+            // The only page has all tags.
+            if members.text("NextToken")?.is_some_and(|token| !token.is_empty()) {
+                return Err(ApiError::validation("invalid NextToken: no page has one (at 'NextToken')"));
+            }
+            Ok(Operation::ListTags(resource(&members, place)?))
         }
         "AddTags" => {
             let body = body()?;
             let members = Members::Json(&body);
             members.only(&["ResourceArn", "Tags"])?;
-            Ok(Operation::AddTags(resource(&members)?, tags(&body["Tags"])?))
+            Ok(Operation::AddTags(resource(&members, place)?, tags(&body["Tags"])?))
         }
         "Search" => Err(ApiError::validation(
             "unsupported operation Search: experiments and their trial components are in SageMaker, so search there; \
@@ -107,10 +113,14 @@ pub(crate) fn unknown_job(name: &str) -> ApiError {
     ))
 }
 
-/// Returns the resource in `ResourceArn`.
-fn resource(members: &Members<'_>) -> Result<Resource, ApiError> {
+/// Returns the resource in `ResourceArn`. A resource of another account or Region is no resource of this endpoint.
+fn resource(members: &Members<'_>, place: &Place) -> Result<Resource, ApiError> {
     let arn = members.text("ResourceArn")?.unwrap_or_default();
     let (kind, name) = arn.rsplit(':').next().and_then(|last| last.split_once('/')).unwrap_or_default();
+    let is_known = matches!(kind, "hyper-parameter-tuning-job" | "training-job");
+    if is_known && !place.has(arn) {
+        return Err(ApiError::not_found(format!("no resource of this endpoint has the ARN {}", shown(arn))));
+    }
     match kind {
         "hyper-parameter-tuning-job" => Ok(Resource::Tuning(named(name)?)),
         "training-job" => JobName::read(name).map(Resource::Job).ok_or_else(|| unknown_job(name)),

@@ -181,7 +181,8 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     /// Returns the training job `name` of the tuning `found`, which may be another one of this name.
     async fn job(&self, found: &str, name: &JobName) -> Result<describe::Found, ApiError> {
         let unknown = || unknown_job(&name.name());
-        if found != name.id {
+        // The name in an ARN is in lower case.
+        if !found.eq_ignore_ascii_case(&name.id) {
             return Err(unknown());
         }
         describe::training_job(&self.submit.store, found, name.key).await?.ok_or_else(unknown)

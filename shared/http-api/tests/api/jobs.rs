@@ -210,3 +210,57 @@ async fn the_rows_of_a_tuning_are_a_whole_copy_of_it() {
     let (status, _) = get(&api, "/tuning-jobs/hb1/rows?NextToken=dHVuaW5ncw").await;
     assert_eq!(status, 400);
 }
+
+/// The name in an ARN is in lower case. `ListTags` of a training job, and so `best_estimator()` of the SDK, failed.
+#[tokio::test]
+async fn regression_a_training_job_of_a_name_with_capitals_is_found_by_its_arn() {
+    let api = open();
+    let id = submitted(&api, "Hb-Mixed").await;
+    decided(&api, &id).await;
+    let name = json!({"TrainingJobName": format!("{id}-0-0-1")});
+    let (_, shown) = amz_of(&api, "DescribeTrainingJob", &name).await;
+    let arn = shown["TrainingJobArn"].as_str().unwrap();
+    assert!(arn.contains(":training-job/hb-mixed-"), "{arn}");
+    let (status, tags) = amz_of(&api, "ListTags", &json!({"ResourceArn": arn})).await;
+    assert_eq!(status, 200, "{tags}");
+    assert!(tags["Tags"].as_array().unwrap().contains(&json!({"Key": "hyperband:tuning", "Value": id})));
+    let lower = json!({"TrainingJobName": format!("{id}-0-0-1").to_ascii_lowercase()});
+    assert_eq!(amz_of(&api, "StopTrainingJob", &lower).await, (200, json!({})));
+}
+
+/// The address of a model named an archive that SageMaker does not write without compression.
+#[tokio::test]
+async fn regression_a_model_without_compression_is_a_folder() {
+    let api = open();
+    let mut body = request("hb1");
+    body["TrainingJobDefinition"]["OutputDataConfig"]["CompressionType"] = json!("NONE");
+    assert_eq!(rest(&api, "POST", "/tuning-jobs", &body).await.0, 201);
+    let id = use_cases::lookup::find(&api.submit.store, "hb1").await.unwrap().id;
+    decided(&api, &id).await;
+    let (_, before) = get(&api, "/tuning-jobs/hb1").await;
+    assert_eq!(before["Controller"].get("BestModel"), None);
+    ends(&api, &id).await;
+    let (_, shown) =
+        amz_of(&api, "DescribeTrainingJob", &json!({"TrainingJobName": format!("{id}-0-0-1")})).await;
+    let model = shown["ModelArtifacts"]["S3ModelArtifacts"].as_str().unwrap();
+    assert!(model.ends_with(&format!("/{id}-0-0-1/output/model/")), "{model}");
+    let (_, tuning) = get(&api, "/tuning-jobs/hb1").await;
+    let best = json!({"TrainingJobName": format!("{id}-0-0-1"), "Location": model});
+    assert_eq!(tuning["Controller"]["BestModel"], best, "{tuning:#}");
+}
+
+#[tokio::test]
+async fn regression_the_tags_of_another_account_are_not_changed() {
+    let api = open();
+    submitted(&api, "hb1").await;
+    let (_, shown) = get(&api, "/tuning-jobs/hb1").await;
+    let arn = shown["HyperParameterTuningJobArn"].as_str().unwrap();
+    for other in [arn.replace("us-east-1", "us-west-2"), arn.replace("111122223333", "999999999999")] {
+        let body = json!({"ResourceArn": other, "Tags": [{"Key": "team", "Value": "ads"}]});
+        let (status, error) = amz_of(&api, "AddTags", &body).await;
+        assert_eq!((status, &error["__type"]), (400, &json!("ResourceNotFound")), "{error}");
+    }
+    let page = json!({"ResourceArn": arn, "MaxResults": 50, "NextToken": "garbage"});
+    let (status, error) = amz_of(&api, "ListTags", &page).await;
+    assert_eq!((status, &error["__type"]), (400, &json!("ValidationException")), "{error}");
+}
