@@ -72,15 +72,10 @@ impl Failure {
         self
     }
 
-    /// Returns the error with its causes, without the hint.
-    pub(crate) fn message(&self) -> String {
-        format!("{:#}", self.error)
-    }
-
     /// Prints the error and its hint to standard error.
     pub(crate) fn print(&self) {
         let word = style("error:").for_stderr().red().bold();
-        print_err_raw(&format!("{word} {}\n", clean(&self.message())));
+        print_err_raw(&format!("{word} {}\n", clean(&format!("{:#}", self.error))));
         if let Some(hint) = &self.hint {
             let word = style("hint:").for_stderr().cyan().bold();
             print_err_raw(&format!("{word} {}\n", clean(hint)));

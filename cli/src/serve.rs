@@ -13,6 +13,7 @@ use std::thread;
 use dynamodb::DynamoTable;
 use http_api::{Access, Answered, Api, ApiError};
 use local::host::{Host, HostConfig, NoPrices, STACK, SystemClock, place_of};
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
 use use_cases::submit::{Guardrails, Submit};
@@ -29,6 +30,8 @@ use crate::output::print_err;
 use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, in_use, is_stopping, open_failure};
 
 const CREATE: &str = "CreateHyperParameterTuningJob";
+/// The code of an error because a tuning has the name already.
+const NAME_TAKEN: &str = "ResourceInUse";
 
 /// The API of this machine.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ struct LocalApi {
     data_dir: PathBuf,
     /// The training command, for `resume`; `None` if it is not Unicode.
     record: Option<RunRecord>,
+    /// One submission at a time, since two of the same name write the same record.
+    submitting: Mutex<()>,
 }
 
 /// Serves until SIGINT or SIGTERM.
@@ -122,13 +127,24 @@ async fn reject_other_commands(data_dir: &Path, record: Option<&RunRecord>) -> R
 }
 
 async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse {
+    let mut submission = None;
     if is_create(&request) {
+        let turn = local.submitting.lock().await;
         match local.accept(&request.body).await {
-            Ok(body) => request.body = body,
+            Ok((name, body)) => {
+                submission = Some((turn, name));
+                request.body = body;
+            }
             Err(error) => return Answered::refused(&request, error).response,
         }
     }
     let answered = local.api.handle(&request, &local.place).await;
+    if let Some((_, name)) = &submission
+        && let Some(error) = &answered.error
+        && error.code != NAME_TAKEN
+    {
+        RunRecord::refused(&local.data_dir, name);
+    }
     local.report(&request, &answered).await;
     answered.response
 }
@@ -160,22 +176,24 @@ impl LocalApi {
             place: place_of(&data_dir),
             data_dir,
             record,
+            submitting: Mutex::new(()),
         }
     }
 
-    /// Returns the body of a submission with the defaults of this machine. Records the training command first, so that a
-    /// crash leaves no tuning without one.
-    async fn accept(&self, body: &[u8]) -> Result<Vec<u8>, ApiError> {
+    /// Returns the name and the body of a submission with the defaults of this machine. Records the training command first,
+    /// so that a crash leaves no tuning without one.
+    async fn accept(&self, body: &[u8]) -> Result<(String, Vec<u8>), ApiError> {
         let request = local_request(body)?;
-        let (data_dir, record, name) =
-            (self.data_dir.clone(), self.record.clone(), request.name().to_owned());
+        let name = request.name().to_owned();
+        let (data_dir, record, of_name) = (self.data_dir.clone(), self.record.clone(), name.clone());
         let recorded =
-            spawn_blocking(move || RunRecord::before_submission(record.as_ref(), &data_dir, &name)).await;
+            spawn_blocking(move || RunRecord::before_submission(record.as_ref(), &data_dir, &of_name)).await;
         if let Ok(Err(failure)) = recorded {
             failure.print();
-            return Err(ApiError::of_host("ServiceUnavailable", 503, failure.message()));
+            let message = "the training command cannot be recorded: see the standard error of the server";
+            return Err(ApiError::of_host("ServiceUnavailable", 503, message));
         }
-        Ok(request.body().to_string().into_bytes())
+        Ok((name, request.body().to_string().into_bytes()))
     }
 
     /// Prints what a request changed, or why it failed, and records the training command of a new tuning.

@@ -79,6 +79,12 @@ impl RunRecord {
         }
     }
 
+    /// Removes the command line of a refused submission of a new name.
+    pub(crate) fn refused(data_dir: &Path, name: &str) {
+        // A record without a tuning is never read.
+        let _ = fs::remove_file(submission_path(data_dir, name));
+    }
+
     /// Writes the record of tuning `id`.
     pub(crate) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
         self.write_at(&path(data_dir, id))?;

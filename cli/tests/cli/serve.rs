@@ -295,9 +295,31 @@ fn regression_a_submission_is_refused_if_its_command_cannot_be_recorded() {
     let served = world.serve(&[]);
     world.write(".hyperband/runs", "not a folder");
     let refused = served.post("/tuning-jobs", &request("t")).with_status(503).json();
-    assert!(refused["message"].as_str().unwrap().starts_with("cannot write the command to "), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("command cannot be recorded"), "{refused}");
+    served.until_said("error: cannot write the command to ");
     served.get("/tuning-jobs/t").with_status(404);
     std::fs::remove_file(world.path(".hyperband/runs")).unwrap();
     served.post("/tuning-jobs", &request("t")).with_status(201);
+    served.end("TERM").with_code(0);
+}
+
+/// Two submissions of a name at the same time wrote the same file, and one of them failed.
+#[test]
+fn regression_submissions_of_one_name_at_the_same_time_get_the_same_answer() {
+    let world = World::new(ENDLESS);
+    let served = world.serve(&[]);
+    let statuses = std::thread::scope(|scope| {
+        let send = || served.post("/tuning-jobs", &request("t")).status;
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(send)).collect();
+        let mut statuses: Vec<u16> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+        statuses.sort_unstable();
+        statuses
+    });
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+    let mut capped = request("capped");
+    capped["Controller"]["MaxCostUsd"] = json!(0.000_001);
+    let refused = served.post("/tuning-jobs", &capped);
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+    assert!(!world.path(".hyperband/runs/capped.submitted.json").exists());
     served.end("TERM").with_code(0);
 }
