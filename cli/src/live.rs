@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_client::{Client, ClientError};
 use dynamodb::DynamoTable;
 use http_api::ApiError;
+use report::html::List;
 use report::{Delta, Live, html};
 use server::{Pages, Router, pages};
 use tokio::sync::{mpsc, watch};
@@ -25,6 +26,8 @@ const LOOK_LOCAL: Duration = Duration::from_millis(500);
 const LOOK_STACK: Duration = Duration::from_secs(2);
 /// How often a stream of an ended tuning looks for later bills.
 const LOOK_ENDED: Duration = Duration::from_secs(10);
+/// How often the stream of the list looks for changes.
+const LOOK_LIST: Duration = Duration::from_secs(3);
 /// Number of looks without a change after which a stream sends a comment. It shows that the connection is open.
 const QUIET_LOOKS: u32 = 20;
 /// Maximum number of tunings in the list.
@@ -44,7 +47,13 @@ pub(crate) fn router(source: Source) -> (Router, watch::Sender<()>) {
 }
 
 /// The state of one event stream.
-pub(crate) struct Stream {
+pub(crate) enum Stream {
+    List,
+    Tuning(Box<Followed>),
+}
+
+/// A tuning that a page follows.
+pub(crate) struct Followed {
     live: Live,
     name: String,
     id: String,
@@ -54,27 +63,37 @@ impl Pages for Source {
     type Stream = Stream;
 
     async fn index(&self) -> Result<String, ApiError> {
-        let tunings = self.newest().await?;
-        let rows: Vec<(String, String, Vec<String>)> = tunings.iter().map(row).collect();
         let heads = ["Name", "Status", "Best value", "Training jobs", "Cost", "Submitted"];
-        Ok(html::list(
-            "Tunings",
-            &heads,
-            &rows,
-            "There are no tunings yet: submit one with hyperband submit.",
-        ))
+        let empty = "There are no tunings yet: submit one with hyperband submit.";
+        Ok(html::list("Tunings", &heads, &self.list().await?, empty, "/events"))
     }
 
     fn page(&self, name: &str, url: &str) -> String {
         html::live(name, url)
     }
 
-    async fn open(&self, name: &str) -> Result<Stream, ApiError> {
+    async fn open(&self, name: Option<&str>) -> Result<Stream, ApiError> {
+        match name {
+            None => Ok(Stream::List),
+            Some(name) => self.follow(name).await.map(Box::new).map(Stream::Tuning),
+        }
+    }
+
+    async fn send(&self, stream: Stream, to: mpsc::Sender<String>) {
+        match stream {
+            Stream::List => self.send_list(&to).await,
+            Stream::Tuning(followed) => self.send_tuning(*followed, &to).await,
+        }
+    }
+}
+
+impl Source {
+    async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
         match self {
             Self::Local { store, place } => {
                 let row = lookup::find(store, name).await?;
                 let live = Live::open(store, place, &row.id).await?;
-                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
+                Ok(Followed { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
             }
             Self::Stack(client) => {
                 let (store, row) = whole::copy(client, name).await.map_err(|error| match error {
@@ -84,43 +103,62 @@ impl Pages for Source {
                 // The ARNs of the document come from the responses of Describe.
                 let described = client.describe(name).await.map_err(|error| of_client(&error))?;
                 let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;
-                Ok(Stream { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
+                Ok(Followed { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
             }
         }
     }
 
-    async fn send(&self, mut stream: Stream, to: mpsc::Sender<String>) {
-        let mut quiet = 0;
-        let mut text = html::document_event(&stream.live.document());
+    async fn send_tuning(&self, mut followed: Followed, to: &mpsc::Sender<String>) {
+        let mut quiet = Quiet::default();
+        let mut text = html::document_event(&followed.live.document());
         loop {
             if !text.is_empty() && to.send(std::mem::take(&mut text)).await.is_err() {
                 return;
             }
-            let look = match self {
-                _ if stream.live.is_ended() => LOOK_ENDED,
-                Self::Local { .. } => LOOK_LOCAL,
-                Self::Stack(_) => LOOK_STACK,
-            };
-            tokio::select! {
-                () = sleep(look) => {}
-                () = to.closed() => return,
+            if followed.live.is_settled() {
+                return;
             }
-            match self.changes(&mut stream).await {
-                Ok(Some(delta)) => (text, quiet) = (html::delta_event(&delta), 0),
-                Ok(None) => {
-                    quiet += 1;
-                    if quiet % QUIET_LOOKS == 0 {
-                        ":\n\n".clone_into(&mut text);
-                    }
-                }
+            let look = if followed.live.is_ended() { LOOK_ENDED } else { self.look() };
+            if !waited(look, to).await {
+                return;
+            }
+            match self.changes(&mut followed).await {
+                Ok(delta) => text = quiet.or_comment(delta.map(|delta| html::delta_event(&delta))),
                 // The page connects again by itself, and shows that it does.
                 Err(_) => return,
             }
         }
     }
-}
 
-impl Source {
+    async fn send_list(&self, to: &mpsc::Sender<String>) {
+        let (mut quiet, mut known) = (Quiet::default(), None);
+        loop {
+            let Ok(list) = self.list().await else { return };
+            let changed = (known.as_ref() != Some(&list)).then(|| html::list_event(&list));
+            known = Some(list);
+            let text = quiet.or_comment(changed);
+            if !text.is_empty() && to.send(text).await.is_err() || !waited(LOOK_LIST, to).await {
+                return;
+            }
+        }
+    }
+
+    /// Returns how often a stream looks for new steps.
+    fn look(&self) -> Duration {
+        match self {
+            Self::Local { .. } => LOOK_LOCAL,
+            Self::Stack(_) => LOOK_STACK,
+        }
+    }
+
+    /// Returns the newest tunings.
+    async fn list(&self) -> Result<List, ApiError> {
+        let rows: Vec<_> = self.newest().await?.iter().map(row).collect();
+        let note =
+            if rows.len() < LISTED { "" } else { "The newest 100 tunings. `hyperband list` shows all." };
+        Ok(List { rows, note })
+    }
+
     async fn newest(&self) -> Result<Vec<TuningSummary>, ApiError> {
         match self {
             Self::Stack(client) => {
@@ -140,7 +178,7 @@ impl Source {
     }
 
     /// Returns the changes of a document since the last look; `None` if there are none.
-    async fn changes(&self, stream: &mut Stream) -> Result<Option<Delta>, ApiError> {
+    async fn changes(&self, stream: &mut Followed) -> Result<Option<Delta>, ApiError> {
         match self {
             Self::Local { store, place } => Ok(stream.live.update(store, place).await?),
             Self::Stack(client) => {
@@ -165,6 +203,27 @@ impl Source {
                 Ok(Some(stream.live.advance(&steps, &described)))
             }
         }
+    }
+}
+
+/// Waits for the next look of a stream. Returns `false` if its client has left.
+async fn waited(span: Duration, to: &mpsc::Sender<String>) -> bool {
+    tokio::select! {
+        () = sleep(span) => true,
+        () = to.closed() => false,
+    }
+}
+
+/// Counts the looks without a change.
+#[derive(Default)]
+struct Quiet(u32);
+
+impl Quiet {
+    /// Returns an event, or now and then a comment, which shows that the connection is open, or an empty text.
+    fn or_comment(&mut self, event: Option<String>) -> String {
+        self.0 = if event.is_some() { 0 } else { self.0.saturating_add(1) };
+        let comment = if self.0 > 0 && self.0.is_multiple_of(QUIET_LOOKS) { ":\n\n" } else { "" };
+        event.unwrap_or_else(|| comment.to_owned())
     }
 }
 

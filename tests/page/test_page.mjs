@@ -1,8 +1,13 @@
 // Tests of the page in Chromium. Times are printed and never asserted.
 
 import assert from "node:assert/strict";
-import { readFileSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 
 import { canvasColours, documentOf, launch, open, ready, seriousFindings, text } from "./browser.mjs";
@@ -364,6 +369,8 @@ test("a live page follows its stream, shows a lost connection, and starts again 
   const server = createServer((request, response) => {
     if (request.url !== "/events") {
       response.writeHead(200, { "content-type": "text/html" }).end(simulate(120, 27, "--live", "/events"));
+    } else if (request.headers.accept === "application/json") {
+      response.writeHead(accepts ? 204 : 503).end(accepts ? "" : '{"message":"16 pages are open"}');
     } else if (accepts) {
       // `retry` is the time until the browser connects again, in milliseconds.
       response.writeHead(200, { "content-type": "text/event-stream" }).write(`retry: 50\n\n${events[0]}`);
@@ -403,8 +410,7 @@ test("a live page follows its stream, shows a lost connection, and starts again 
     ]) {
       [accepts, answers] = [false, responds];
       clients[client].destroy();
-      await page.getByText("connection lost, reconnecting").waitFor();
-      if (responds) await page.waitForResponse((response) => response.status() === 503);
+      await page.getByText(responds ? "16 pages are open" : "connection lost, reconnecting").waitFor();
       accepts = true;
       while (clients.length < client + 2) await page.evaluate(() => new Promise(requestAnimationFrame));
       await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
@@ -416,10 +422,60 @@ test("a live page follows its stream, shows a lost connection, and starts again 
     assert.equal(await text(page, "status"), described.HyperParameterTuningJobStatus);
     assert.equal(digits(await text(page, "spent")), Number(described.Controller.SpentUsd.toFixed(4)));
     assert.ok((await canvasColours(page)).every((count) => count > 3));
+    // A tuning that has ended needs no connection any more.
+    const closed = once(clients[3], "close");
+    clients[3].end();
+    await closed;
+    await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");
     await page.context().close();
+    const running = await open(browser, url);
+    await running.waitForFunction(() => document.getElementById("connection").textContent === "live");
+    // A browser has six connections to one server. Pages in the background leave them to others.
+    const hide = (hidden) =>
+      running.evaluate((hidden) => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+      }, hidden);
+    const left = once(clients[4], "close");
+    await hide(true);
+    await left;
+    await hide(false);
+    while (clients.length < 6) await running.evaluate(() => new Promise(requestAnimationFrame));
+    await running.context().close();
   } finally {
     server.closeAllConnections();
     server.close();
+  }
+});
+
+test("the list of tunings follows them, and the page of an unknown one has the reason", async () => {
+  const home = mkdtempSync(join(tmpdir(), "hyperband-list-"));
+  const words = ["serve", "--listen", "127.0.0.1:0", "--output", "json", "--", "/bin/sleep", "60"];
+  const server = spawn(process.env.HYPERBAND_BIN, words, { cwd: home, stdio: ["ignore", "pipe", "ignore"] });
+  try {
+    const [line] = await once(createInterface({ input: server.stdout }), "line");
+    const url = JSON.parse(line).Endpoint;
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.getByText("There are no tunings yet").waitFor();
+    const request = JSON.parse(readFileSync(new URL("../../examples/hello/request.json", import.meta.url)));
+    request.HyperParameterTuningJobName = "a-b";
+    const headers = { "content-type": "application/json" };
+    const submitted = await fetch(`${url}/tuning-jobs`, { method: "POST", headers, body: JSON.stringify(request) });
+    assert.equal(submitted.status, 201);
+    await page.getByRole("link", { name: "a-b" }).waitFor();
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.getByRole("link", { name: "a-b" }).click();
+    await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
+    await page.getByRole("link", { name: "All tunings" }).waitFor();
+    const unknown = await context.newPage();
+    await unknown.goto(`${url}/tuning-jobs/unknown/page`);
+    await unknown.getByText("no hyperparameter tuning job is named unknown").waitFor();
+    await context.close();
+  } finally {
+    server.kill("SIGKILL");
+    rmSync(home, { recursive: true, force: true });
   }
 });
 

@@ -134,6 +134,11 @@ impl Live {
         self.follower.state.is_ended()
     }
 
+    /// Returns whether the tuning has ended and all bills are booked, so that nothing more follows.
+    pub fn is_settled(&self) -> bool {
+        self.is_ended() && self.head.reserved == MicroUsd::default()
+    }
+
     /// Returns the number of the last step.
     pub fn step(&self) -> u64 {
         self.head.step

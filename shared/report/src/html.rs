@@ -5,6 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::document::{Delta, Document};
@@ -36,9 +37,12 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/table.js"),
     include_str!("../assets/script/best.js"),
     include_str!("../assets/script/detail.js"),
+    include_str!("../assets/script/connection.js"),
     include_str!("../assets/script/stream.js"),
     include_str!("../assets/script/main.js"),
 ];
+const LIST_SCRIPT: &str =
+    concat!(include_str!("../assets/script/connection.js"), include_str!("../assets/script/list.js"));
 const BODY: &str = include_str!("../assets/page.html");
 
 /// Returns the page of a document, which needs no network.
@@ -58,10 +62,19 @@ pub fn live(name: &str, url: &str) -> String {
     whole(name, "; connect-src 'self'", &data)
 }
 
-/// Returns a page without script: a table under a title, or the text `empty`. A row has an address, the text of a link to
-/// it, and other cells.
-pub fn list(title: &str, heads: &[&str], rows: &[(String, String, Vec<String>)], empty: &str) -> String {
+/// A list of tunings: rows with an address, the text of a link to it, and other cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct List {
+    /// The rows.
+    pub rows: Vec<(String, String, Vec<String>)>,
+    /// A remark below the table.
+    pub note: &'static str,
+}
+
+/// Returns the page of a list, which shows the events of the stream at `url`, each with [`list_event`].
+pub fn list(title: &str, heads: &[&str], list: &List, empty: &str, url: &str) -> String {
     let style = STYLE.concat();
+    let script = format!("\"use strict\";\n{LIST_SCRIPT}");
     let cells = |tag: &str, texts: &[String]| {
         let text = |text: &String| format!("<{tag}>{}</{tag}>", in_attribute(text));
         texts.iter().map(text).collect::<Vec<_>>().concat()
@@ -70,24 +83,30 @@ pub fn list(title: &str, heads: &[&str], rows: &[(String, String, Vec<String>)],
         let (address, first) = (in_attribute(address), in_attribute(first));
         format!("<tr><td><a href=\"{address}\">{first}</a></td>{}</tr>\n", cells("td", others))
     };
-    let content = if rows.is_empty() {
-        format!("<p class=\"empty\">{}</p>", in_attribute(empty))
-    } else {
-        let heads = cells("th", &heads.iter().map(|head| (*head).to_owned()).collect::<Vec<_>>());
-        let rows = rows.iter().map(row).collect::<Vec<_>>().concat();
-        format!(
-            "<div class=\"wide\"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>"
-        )
-    };
-    let title = in_attribute(title);
+    let rows = list.rows.iter().map(row).collect::<Vec<_>>().concat();
+    let hidden = |is_hidden: bool| if is_hidden { " hidden" } else { "" };
+    let (no_table, no_text) = (hidden(list.rows.is_empty()), hidden(!list.rows.is_empty()));
+    let head = |head: &&str| format!("<th scope=\"col\">{}</th>", in_attribute(head));
+    let heads = heads.iter().map(head).collect::<Vec<_>>().concat();
+    let (title, empty, url) = (in_attribute(title), in_attribute(empty), in_attribute(url));
+    let note = in_attribute(list.note);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
-         http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'\">\n<meta \
-         http-equiv=\"refresh\" content=\"10\">\n<meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n<header><h1>{title}</h1>\
-         </header>\n<main>{content}</main>\n</body>\n</html>\n",
-        hash(&style)
+         http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; script-src '{}'; connect-src \
+         'self'\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" \
+         content=\"light dark\">\n<meta name=\"event-stream\" content=\"{url}\">\n<title>{title}</title>\n\
+         <style>{style}</style>\n</head>\n<body>\n<header><h1>{title}</h1><span id=\"connection\" class=\"connection\" \
+         role=\"status\" hidden></span></header>\n<main><p id=\"empty\" class=\"empty\"{no_text}>{empty}</p>\n<div \
+         id=\"table\" class=\"wide\"{no_table}><table><thead><tr>{heads}</tr></thead><tbody id=\"rows\">\n{rows}</tbody>\
+         </table></div>\n<p id=\"note\" class=\"note\">{note}</p></main>\n<script>{script}</script>\n</body>\n</html>\n",
+        hash(&style),
+        hash(&script)
     )
+}
+
+/// Returns an event of the stream of a list: the whole list.
+pub fn list_event(list: &List) -> String {
+    event("list", serde_json::to_string(list))
 }
 
 /// Returns the first event of a stream: the whole document.
@@ -154,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_own_style_and_script_end_no_element() {
-        for text in SCRIPTS.iter().chain(STYLE).chain(&[LIBRARY, LIBRARY_STYLE]) {
+        for text in SCRIPTS.iter().chain(STYLE).chain(&[LIBRARY, LIBRARY_STYLE, LIST_SCRIPT]) {
             for end in ["</script", "</style", "<!--", "http:", "https:"] {
                 assert!(!text.contains(end), "{end}");
             }

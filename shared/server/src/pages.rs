@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream::unfold;
@@ -30,8 +30,8 @@ pub trait Pages: Send + Sync + 'static {
     fn index(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
     /// Returns the live page of the tuning `name`, which reads the event stream at `url`.
     fn page(&self, name: &str, url: &str) -> String;
-    /// Opens the event stream of the tuning `name`.
-    fn open(&self, name: &str) -> impl Future<Output = Result<Self::Stream, ApiError>> + Send;
+    /// Opens the event stream of the tuning `name`, or of the list of tunings.
+    fn open(&self, name: Option<&str>) -> impl Future<Output = Result<Self::Stream, ApiError>> + Send;
     /// Sends the events of a stream until its client leaves.
     fn send(&self, stream: Self::Stream, to: mpsc::Sender<String>) -> impl Future<Output = ()> + Send;
 }
@@ -48,6 +48,7 @@ pub fn pages<P: Pages>(pages: P) -> (Router, watch::Sender<()>) {
     let served = Arc::new(Served { pages, streams: Arc::new(Semaphore::new(STREAMS_MAX)), ended });
     let router = Router::new()
         .route("/", get(index::<P>))
+        .route("/events", get(list_events::<P>))
         .route("/tuning-jobs/{name}/page", get(page::<P>))
         .route("/tuning-jobs/{name}/events", get(events::<P>))
         .with_state(served);
@@ -62,7 +63,21 @@ async fn page<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path<S
     html(Ok(served.pages.page(&name, "events")))
 }
 
-async fn events<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path<String>) -> Response {
+async fn list_events<P: Pages>(State(served): State<Arc<Served<P>>>, headers: HeaderMap) -> Response {
+    stream(served, None, &headers).await
+}
+
+async fn events<P: Pages>(
+    State(served): State<Arc<Served<P>>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    stream(served, Some(&name), &headers).await
+}
+
+/// Answers with an event stream. A client that accepts JSON only asks whether it would be refused, because an
+/// `EventSource` does not show an error response.
+async fn stream<P: Pages>(served: Arc<Served<P>>, name: Option<&str>, headers: &HeaderMap) -> Response {
     let Ok(permit) = Arc::clone(&served.streams).try_acquire_owned() else {
         return refused(ApiError::of_host(
             "ServiceUnavailable",
@@ -70,10 +85,13 @@ async fn events<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path
             format!("{STREAMS_MAX} pages are open, the maximum: close one"),
         ));
     };
-    let stream = match served.pages.open(&name).await {
+    let stream = match served.pages.open(name).await {
         Ok(stream) => stream,
         Err(error) => return refused(error),
     };
+    if headers.get("accept").is_some_and(|accepted| accepted == "application/json") {
+        return StatusCode::NO_CONTENT.into_response();
+    }
     let (to, texts) = mpsc::channel(EVENTS_WAITING);
     tokio::spawn(async move {
         let mut ended = served.ended.clone();

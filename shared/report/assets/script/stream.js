@@ -1,42 +1,21 @@
 // A live page: the events of its tuning. The browser connects again by itself, and a new document replaces everything.
 
 function follow(url) {
-  const note = byId("connection");
-  const show = (text, state) => {
-    if (note.textContent !== text) note.textContent = text;
-    note.hidden = false;
-    note.className = `connection ${state}`;
-  };
-  show("connecting", "waits");
-  let source = null;
-  const connect = () => {
-    source?.close();
-    source = new EventSource(url);
-    source.addEventListener("document", (event) => {
-      show("live", "live");
-      loadDocument(JSON.parse(event.data));
+  byId("all").hidden = false;
+  const listen = {
+    document: (data) => {
+      loadDocument(data);
       publish("data");
-    });
-    source.addEventListener("delta", (event) => {
-      show("live", "live");
+    },
+    delta: (data) => {
       const before = model.head?.step;
-      if (extendDocument(JSON.parse(event.data))) changed();
-      // An event was lost: a new connection begins with the whole document.
-      else if (before !== undefined) connect();
-    });
-    source.addEventListener("open", () => show("live", "live"));
-    source.addEventListener("error", () => {
-      if (model.head && model.head.ended !== null) {
-        source.close();
-        show("ended", "ended");
-        return;
-      }
-      show("connection lost, reconnecting", "lost");
-      // The browser gives up after an error response.
-      if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
-    });
+      if (extendDocument(data)) changed();
+      // An event was lost.
+      else return before === undefined;
+      return true;
+    },
   };
-  connect();
+  keepConnected(url, listen, () => model.head !== null && model.head.ended !== null);
 }
 
 // Draws at most twice a second.
