@@ -64,6 +64,9 @@ class Controller:
         for name, value in fields.items():
             if name not in Fields.__annotations__:
                 raise TypeError(f"unknown field {name!r} of Controller{_suggestion(name)}")
+            if value is None:
+                # Without the field a tuning could run without a cap.
+                raise ValueError(f"invalid {name} None: expected a value; leave the field out if it has none")
             if isinstance(value, str):
                 self._texts[name] = value
                 continue

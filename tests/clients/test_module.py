@@ -139,6 +139,10 @@ class Fields(unittest.TestCase):
             with self.assertRaisesRegex((TypeError, ValueError), "invalid MaxCostUsd .*: expected a value that JSON can hold"):
                 Controller(MaxCostUsd=value)
 
+    def test_none_is_an_error_and_no_missing_cap(self):
+        with self.assertRaisesRegex(ValueError, "invalid MaxCostUsd None: expected a value; leave the field out if it has none"):
+            Controller(MaxCostUsd=None)
+
     def test_the_fields_are_those_of_the_documents(self):
         text = (ROOT / "docs" / "REQUEST.md").read_text()
         [table] = re.findall(r"\n## Controller\n(.*?)\n## ", text, re.S)
