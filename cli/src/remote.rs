@@ -78,7 +78,9 @@ pub(crate) fn service<'a>(
         return Err(Failure::usage(
             "the endpoint is on this machine, but the endpoint of its AWS services is missing",
         )
-        .hint(format!("set {variable} or {ALL_SERVICES}")));
+        .hint(format!(
+            "set {variable} or {ALL_SERVICES}; for `hyperband serve`, use --data-dir with its folder instead"
+        )));
     }
     client.service(target, endpoint).map_err(failed)
 }
