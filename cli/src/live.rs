@@ -7,7 +7,7 @@ use api_client::{Client, ClientError};
 use dynamodb::DynamoTable;
 use http_api::ApiError;
 use report::html::List;
-use report::{Delta, Live, html};
+use report::{Delta, Head, Live, html};
 use server::{Pages, Router, pages};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -17,6 +17,7 @@ use use_cases::lookup;
 use use_cases::store::Store;
 use wire::describe::{TuningPage, TuningSummary};
 
+use crate::model::Location;
 use crate::text::{usd, utc, value};
 use crate::whole::{self, CopyError};
 
@@ -103,14 +104,19 @@ impl Source {
                 // The ARNs of the document come from the responses of Describe.
                 let described = client.describe(name).await.map_err(|error| of_client(&error))?;
                 let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;
-                Ok(Followed { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
+                let mut live = live.ok_or_else(|| unknown(name))?;
+                // The copied rows do not say where the models of the stack are.
+                live.advance([], &described);
+                Ok(Followed { live, name: row.name, id: row.id })
             }
         }
     }
 
     async fn send_tuning(&self, mut followed: Followed, to: &mpsc::Sender<String>) {
         let mut quiet = Quiet::default();
-        let mut text = html::document_event(&followed.live.document());
+        let mut document = followed.live.document();
+        show_model(&mut document.head);
+        let mut text = html::document_event(&document);
         loop {
             if !text.is_empty() && to.send(std::mem::take(&mut text)).await.is_err() {
                 return;
@@ -123,7 +129,12 @@ impl Source {
                 return;
             }
             match self.changes(&mut followed).await {
-                Ok(delta) => text = quiet.or_comment(delta.map(|delta| html::delta_event(&delta))),
+                Ok(delta) => {
+                    text = quiet.or_comment(delta.map(|mut delta| {
+                        show_model(&mut delta.head);
+                        html::delta_event(&delta)
+                    }));
+                }
                 // The page connects again by itself, and shows that it does.
                 Err(_) => return,
             }
@@ -204,6 +215,11 @@ impl Source {
             }
         }
     }
+}
+
+/// Shows the folder of the best model, if it is on this machine and has files.
+fn show_model(head: &mut Head) {
+    head.model = head.model.take().map(|uri| Location::of_uri(&uri).text());
 }
 
 /// Waits for the next look of a stream. Returns `false` if its client has left.

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::arguments::{Output, Report, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
+use crate::model::Location;
 use crate::output::{print_err, print_json, print_out_raw};
 use crate::page::{self, Page};
 use crate::whole::Tuning;
@@ -58,7 +59,8 @@ async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Fail
 async fn of_stack(source: &Source, name: &str) -> Result<(String, Document), Failure> {
     let tuning = Tuning::open(source, name).await?;
     let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
-    let document = document.ok_or_else(|| tuning.deleted())?;
+    let mut document = document.ok_or_else(|| tuning.deleted())?;
+    document.head.model = tuning.model.as_deref().map(|uri| Location::of_uri(uri).text());
     Ok((tuning.row.name, document))
 }
 

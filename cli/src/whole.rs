@@ -32,6 +32,8 @@ pub(crate) struct Tuning {
     pub(crate) jobs: Option<JobRecords>,
     /// Partition, Region and account of its ARNs.
     pub(crate) place: Place,
+    /// The URI of its best model on a stack.
+    pub(crate) model: Option<String>,
     /// The options that a suggested command needs to reach it.
     pub(crate) location_options: String,
 }
@@ -44,18 +46,33 @@ impl Tuning {
             Where::Folder(folder) => {
                 let data = Data::existing(&folder).await?;
                 let (row, jobs) = (data.find(name).await?, Some(data.training_jobs()));
-                Ok(Self { store: data.store, row, jobs, place: place_of(&folder), location_options })
+                Ok(Self {
+                    store: data.store,
+                    row,
+                    jobs,
+                    place: place_of(&folder),
+                    model: None,
+                    location_options,
+                })
             }
             Where::Endpoint(address) => {
                 let remote = Remote::connect(address).await?;
                 // Its ARN has the account and the Region.
-                let arn = remote.describe(name).await?.base.arn;
+                let described = remote.describe(name).await?;
+                let model = described.controller.best_model.and_then(|best| best.location);
                 let (store, row) = match copy(&remote.client, name).await {
                     Ok(copied) => copied,
                     Err(CopyError::Client(error)) => return Err(remote.tuning_failure(error, name).await),
                     Err(CopyError::Unreadable(failure)) => return Err(failure),
                 };
-                Ok(Self { store, row, jobs: None, place: Place::of_arn(&arn), location_options })
+                Ok(Self {
+                    store,
+                    row,
+                    jobs: None,
+                    place: Place::of_arn(&described.base.arn),
+                    model,
+                    location_options,
+                })
             }
         }
     }

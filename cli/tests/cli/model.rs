@@ -91,6 +91,8 @@ fn regression_the_best_model_of_a_server_is_a_folder() {
     assert_eq!(at_server(&["model", "t"]).with_code(0).out, format!("{}\n", folder.display()));
     at_server(&["model", "t", "-o", "copy"]).with_code(0);
     assert!(exists(&world.path("copy/layers/weights")));
+    at_server(&["report", "t", "-o", "t.html"]).with_code(0);
+    assert!(world.read("t.html").contains(&format!("\"model\":\"{}\"", folder.display())));
     served.end("TERM").with_code(0);
 }
 

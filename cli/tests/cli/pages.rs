@@ -44,6 +44,7 @@ fn the_page_of_a_tuning_follows_it_to_its_end() {
     assert!(names[1..].iter().all(|name| name == "delta"), "{names:?}");
     let described = served.get("/tuning-jobs/t").with_status(200).json();
     assert_eq!(head["best"]["job"], described["BestTrainingJob"]["TrainingJobName"], "{head}");
+    assert_eq!(head["model"], "none: the training program saved none in $SM_MODEL_DIR");
     let list = served.get("/").with_status(200);
     assert!(
         list.text().contains("<a href=\"/tuning-jobs/t/page\">t</a></td><td>Completed</td>"),

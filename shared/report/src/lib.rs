@@ -12,4 +12,4 @@ pub mod html;
 pub mod text;
 
 pub use collect::{Live, read};
-pub use document::{Delta, Document};
+pub use document::{Delta, Document, Head};
