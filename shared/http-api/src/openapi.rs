@@ -39,7 +39,8 @@ pub(crate) fn document() -> Value {
             "title": "Hyperband tuning jobs",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Tuning jobs in the JSON of SageMaker Automatic Model Tuning. A deployed stack expects requests \
-                signed for the service execute-api. The same operations in AWS JSON 1.1 are at POST /.",
+                signed for the service execute-api. The same operations in AWS JSON 1.1 are at POST /. `hyperband \
+                serve` also accepts requests without the members of AWS that have defaults on one machine.",
         },
         "paths": paths,
         "components": {
