@@ -2,7 +2,7 @@
 
 const PHASES = [
   ["waits", "waits"],
-  ["startup", "starts"],
+  ["startup", "gets instances, starts"],
   ["train", "trains"],
   ["interrupted", "interrupted"],
   ["ending", "stops or saves"],
