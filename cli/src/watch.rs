@@ -99,8 +99,10 @@ async fn follow_stack(
                 failures = failures.saturating_add(1);
             }
             Err(LookError::Client(error)) => return Err(remote.tuning_failure(error, name).await),
-            Err(error @ (LookError::Step { .. } | LookError::Replaced(_))) => {
-                return Err(Failure::endpoint(error));
+            Err(error @ LookError::Step { .. }) => return Err(Failure::endpoint(error)),
+            Err(error @ LookError::Replaced(_)) => {
+                let again = format!("hyperband watch {name}{location_options}");
+                return Err(Failure::endpoint(error).hint(format!("watch the new one: {again}")));
             }
         }
         let slower = interval.saturating_mul(2_u32.saturating_pow(failures));

@@ -119,7 +119,9 @@ fn regression_watching_ends_when_another_tuning_has_the_name() {
     world.at(&stack, &["submit", "request.json"]).with_code(0);
     let watched = world.at(&stack, &["watch", "t", "--interval", "0.1"]).with_code(3);
     assert!(
-        watched.err.contains("error: the tuning t was deleted, and another one has its name"),
+        watched.err.contains(
+            "error: the tuning t was deleted, and another one has its name\nhint: watch the new one: hyperband watch t "
+        ),
         "{watched:?}"
     );
 }
