@@ -32,11 +32,15 @@ function keepConnected(url, listen, over) {
         show("ended", "ended");
         return;
       }
-      show("connection lost, reconnecting", "lost");
-      // The browser gives up after an error response.
-      if (source.readyState !== EventSource.CLOSED) return;
+      // The browser connects again by itself, but not after an error response.
+      if (source.readyState !== EventSource.CLOSED) {
+        show("connection lost, reconnecting", "lost");
+        return;
+      }
+      const refused = source;
       retry = setTimeout(connect, 3000);
-      reason(url).then((why) => why && show(why, "lost"));
+      // A later connection has its own state.
+      reason(url).then((why) => source === refused && show(why ?? "connection lost, reconnecting", "lost"));
     });
   };
   document.addEventListener("visibilitychange", () => {
