@@ -89,8 +89,7 @@ impl Page {
     /// of the best training job.
     pub(crate) fn best_model(&self) -> Option<(&str, Location)> {
         let best = self.described.controller.best_model.as_ref()?;
-        let location = best.location.as_deref().map_or(Location::Missing, Location::of_uri);
-        Some((&best.training_job_name, location))
+        Some((&best.training_job_name, Location::of_uri(&best.location)))
     }
 
     /// Returns the status, why the tuning does not train although it has not ended, and the command that continues it.

@@ -59,7 +59,7 @@ impl Tuning {
                 let remote = Remote::connect(address).await?;
                 // Its ARN has the account and the Region.
                 let described = remote.describe(name).await?;
-                let model = described.controller.best_model.and_then(|best| best.location);
+                let model = described.controller.best_model.map(|best| best.location);
                 let (store, row) = match copy(&remote.client, name).await {
                     Ok(copied) => copied,
                     Err(CopyError::Client(error)) => return Err(remote.tuning_failure(error, name).await),

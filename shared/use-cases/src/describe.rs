@@ -138,7 +138,7 @@ async fn best_model<T: Table>(
     let completed = refit.as_ref().filter(|job| job.end == Some(JobEnd::Completed));
     Ok(completed.or(state.best.as_deref()).map(|job| {
         let training_job_name = training_job_name(&tuning.id, job.job);
-        let location = Some(place.model(&tuning.request, &training_job_name));
+        let location = place.model(&tuning.request, &training_job_name);
         BestModel { training_job_name, location }
     }))
 }

@@ -218,8 +218,8 @@ pub struct TuningController {
 pub struct BestModel {
     /// The training job.
     pub training_job_name: String,
-    /// A URI of S3 or of a file, which exists if the job left a model. `None` if it left none.
-    pub location: Option<String>,
+    /// A URI of S3 or of a folder, which exists if the job left a model.
+    pub location: String,
 }
 
 /// What the next training job or the end of the tuning job waits for.

@@ -61,7 +61,7 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
         brackets: own.brackets.clone(),
         plan: plan.iter().map(|bracket| bracket.rungs().iter().map(|rung| rung.slots).collect()).collect(),
         refit: own.refit_training_job_name.clone(),
-        model: own.best_model.as_ref().and_then(|model| model.location.clone()),
+        model: own.best_model.as_ref().map(|model| model.location.clone()),
         interrupted: None,
     }
 }
