@@ -19,6 +19,7 @@ Assumes that it runs in the virtual environment of `requirements.txt`. Must neve
 MiniStack and every function get the variables of `environment`, for example AWS_ENDPOINT_URL_SAGEMAKER.
 """
 
+import atexit
 import contextlib
 import contextvars
 import faulthandler
@@ -93,6 +94,9 @@ class Emulator:
                 [sys.executable, str(Path(__file__).resolve())],
                 env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
             )
+        # SIGTERM ends a test without its cleanups, and this session outlives its process group.
+        atexit.register(self.stop)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         try:
             self._wait_healthy()
         except BaseException:
