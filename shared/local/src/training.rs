@@ -163,7 +163,7 @@ impl TrainingService {
             Some(Entry::Job(job)) => Arc::clone(job),
         };
         // A copy, so that no change of the job waits for the disk.
-        let record = job.record().await.clone();
+        let record = job.read(Clone::clone).await;
         let model = shared.layout.model(name);
         let mut answer =
             describe::describe_json(&shared.owner_of(&job), &record, &job.request, &model, clock::now());

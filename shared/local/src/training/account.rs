@@ -13,7 +13,7 @@ use super::config::DamagedRecord;
 use super::describe::Owner;
 use super::job::Job;
 use super::pool::Pool;
-use super::record::{Secondary, Status};
+use super::record::{Record, Secondary, Status};
 use super::request::{self, Invalid, TAGS_MAX};
 use super::{Entry, TrainingService, clock, ports};
 use tuning::time::Time;
@@ -41,8 +41,7 @@ pub struct Summary {
 
 impl Summary {
     async fn of(owner: Owner, job: &Job, now: Time) -> Self {
-        let record = job.record().await;
-        Self {
+        let summary = |record: &Record| Self {
             name: job.request.name.clone(),
             arn: owner.arn(&job.request.name),
             status: record.status.name(),
@@ -50,8 +49,9 @@ impl Summary {
             created: record.created,
             modified: record.modified,
             ended: record.ended,
-            warm_pool: Pool::of(&record, now).map(|pool| pool.json()),
-        }
+            warm_pool: Pool::of(record, now).map(|pool| pool.json()),
+        };
+        job.read(summary).await
     }
 
     fn damaged(owner: &Owner, job: &DamagedRecord) -> Self {
@@ -134,10 +134,7 @@ impl TrainingService {
             return Err(ports::shutting_down());
         }
         match job.add_tags(shared, tags).await {
-            Ok(true) => {
-                let record = job.record().await;
-                Ok(super::describe::tags(&record, &job.request))
-            }
+            Ok(true) => Ok(job.read(|record| super::describe::tags(record, &job.request)).await),
             Ok(false) => Err(ports::refused(format!("Too many tags: a resource has at most {TAGS_MAX}"))),
             Err(error) => Err(TrainingJobsError::Unavailable(error.to_string())),
         }

@@ -15,7 +15,7 @@ use super::container::{self, RunPlan};
 use super::failure::{self, FailedHost};
 use super::hosts::{HostExit, Hosts};
 use super::job::{Job, Shared, UpdateError};
-use super::record::{End, Run, Secondary, StopCause};
+use super::record::{End, Record, Run, Secondary, StopCause};
 use super::seeded;
 use tuning::time::{Millis, Time};
 
@@ -88,7 +88,7 @@ impl Driver<'_> {
             Err(_) => return Some(End::Completed),
         };
         loop {
-            if self.job.record().await.secondary == Secondary::Interrupted {
+            if self.job.read(|record| record.secondary).await == Secondary::Interrupted {
                 match self.wait(self.shared.config.delays.restart).await {
                     Some(Verdict::Shutdown) => return None,
                     Some(Verdict::MaxWait) => return Some(End::MaxWait),
@@ -120,10 +120,10 @@ impl Driver<'_> {
     async fn wait_for_slots(&self) -> Result<Option<OwnedSemaphorePermit>, Verdict> {
         let Some(slots) = &self.shared.slots else { return Ok(None) };
         // A job that ran before has waited from its creation to its first run, and waits again now.
-        let record = self.job.record().await;
-        let (before, begun) = match record.runs.first() {
+        let first_run = self.job.read(|record| record.runs.first().map(|run| run.stream)).await;
+        let (before, begun) = match first_run {
             None => (Millis::ZERO, self.job.created),
-            Some(first) => (first.stream - self.job.created, clock::now()),
+            Some(first_run) => (first_run - self.job.created, clock::now()),
         };
         let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
         let acquired = tokio::select! {
@@ -142,7 +142,7 @@ impl Driver<'_> {
         if *self.stopping.borrow() {
             return Some(End::Completed);
         }
-        let cut = self.job.record().await.runs.last().is_some_and(|run| run.ended.is_none());
+        let cut = self.job.read(|record| record.runs.last().is_some_and(|run| run.ended.is_none())).await;
         if !cut {
             return None;
         }
@@ -209,7 +209,8 @@ impl Driver<'_> {
         log_errors: &mut mpsc::UnboundedReceiver<String>,
         run: &Run,
     ) -> Verdict {
-        let (max_runtime, max_wait, interruption) = self.deadlines(run).await;
+        let deadlines = self.job.read(|record| self.deadlines(run, record)).await;
+        let (max_runtime, max_wait, interruption) = deadlines;
         let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
         loop {
             tokio::select! {
@@ -230,10 +231,9 @@ impl Driver<'_> {
     }
 
     /// Returns the ends of the maximum runtime and of the maximum wait time, and the time of a simulated interruption.
-    async fn deadlines(&self, run: &Run) -> (Instant, Instant, Instant) {
+    fn deadlines(&self, run: &Run, record: &Record) -> (Instant, Instant, Instant) {
         let (now, time) = (Instant::now(), clock::now());
         let request = &self.job.request;
-        let record = self.job.record().await;
         let started = record.runs.last().and_then(|run| run.started).unwrap_or(run.stream);
         let ran = Duration::from(Millis::from_seconds(request.max_runtime_seconds) - record.ran());
         let runtime_left = ran.saturating_sub(Duration::from(time - started));

@@ -103,8 +103,9 @@ impl Job {
         self.in_progress.load(Ordering::Acquire)
     }
 
-    pub(crate) async fn record(&self) -> MutexGuard<'_, Record> {
-        self.record.lock().await
+    /// Reads the record. Gives out no lock, because a caller that awaited under it would block every other one.
+    pub(crate) async fn read<R>(&self, read: impl FnOnce(&Record) -> R) -> R {
+        read(&*self.record.lock().await)
     }
 
     /// Returns a receiver that becomes true when a stop is requested.

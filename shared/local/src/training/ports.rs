@@ -122,8 +122,7 @@ impl TrainingJobs for TrainingService {
             Some(Entry::Damaged(job)) => return Ok(describe::damaged(job)),
             Some(Entry::Job(job)) => Arc::clone(job),
         };
-        let record = job.record().await;
-        Ok(describe::description(&record, name, clock::now()))
+        Ok(job.read(|record| describe::description(record, name, clock::now())).await)
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
@@ -132,8 +131,7 @@ impl TrainingJobs for TrainingService {
             Some(Entry::Damaged(_)) => return Ok(BTreeMap::new()),
             Some(Entry::Job(job)) => Arc::clone(job),
         };
-        let record = job.record().await;
-        Ok(describe::tags(&record, &job.request))
+        Ok(job.read(|record| describe::tags(record, &job.request)).await)
     }
 }
 
@@ -208,10 +206,11 @@ async fn oldest_warm_pool(
         if job.request.keep_alive_seconds == 0 || !job.ended() {
             continue;
         }
-        let record = job.record().await;
-        if let Some(since) = record.pool_available_since(now)
+        let available = job.read(|record| {
+            record.pool_available_since(now).filter(|_| pool::can_reuse(&record.request, request))
+        });
+        if let Some(since) = available.await
             && oldest.is_none_or(|(oldest, _)| since < oldest)
-            && pool::can_reuse(&record.request, request)
         {
             oldest = Some((since, job));
         }

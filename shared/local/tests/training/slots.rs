@@ -4,9 +4,10 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::time::timeout;
 use use_cases::ports::training::TrainingJobs;
 
-use crate::world::{World, instances, processes, request, spot, until};
+use crate::world::{PATIENCE, World, instances, processes, request, spot, until};
 
 const ENDLESS: &str = "echo up; while :; do sleep 0.01; done";
 
@@ -78,4 +79,23 @@ async fn a_wait_for_slots_does_not_end_a_spot_job() {
     assert_eq!(world.states("late"), ["Starting"]);
     world.service.stop("first").await.unwrap();
     assert_eq!(world.ended("late").await["TrainingJobStatus"], "Completed");
+}
+
+/// Its driver kept the record locked while it waited.
+#[tokio::test]
+async fn regression_a_job_that_waits_for_a_slot_is_described_and_stopped() {
+    let world = with_slots(ENDLESS, 1).await;
+    world.create(&request("runs")).await;
+    trains(&world, "runs", 1).await;
+    for job in ["waits", "waits-too"] {
+        world.create(&request(job)).await;
+        // On one thread, the job's driver now gets as far as it can: to its wait for a slot.
+        until("the job is announced", || world.states(job) == ["Starting"]).await;
+    }
+    for job in ["waits", "waits-too"] {
+        let description = timeout(PATIENCE, world.service.describe(job)).await.expect("it is described");
+        assert_eq!(description.unwrap().secondary_status, "Starting");
+        timeout(PATIENCE, world.service.stop(job)).await.expect("it is stopped").unwrap();
+        assert_eq!(world.ended(job).await["SecondaryStatus"], "Stopped");
+    }
 }
