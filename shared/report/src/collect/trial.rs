@@ -124,11 +124,15 @@ impl Record {
 
     fn finish(&mut self, how: &TrialEnd, job: Option<JobKey>) {
         self.awaits = None;
-        let waits = self.judged.last_mut().filter(|last| last.continues.is_none());
-        if let (None, Some(waits), TrialEnd::Stopped(StopWhy::Rung { rung })) = (job, waits, how) {
+        // A trial without a job waited for its promotion.
+        if job.is_none()
+            && let Some(waits) = self.judged.last_mut().filter(|last| last.continues.is_none())
+        {
             waits.continues = Some(false);
-            self.end = Some((Outcome::Stopped, words::not_promoted(*rung)));
-            return;
+            if let TrialEnd::Stopped(StopWhy::Rung { rung }) = how {
+                self.end = Some((Outcome::Stopped, words::not_promoted(*rung)));
+                return;
+            }
         }
         let outcome = match how {
             TrialEnd::Completed | TrialEnd::Stopped(StopWhy::MaxResource) => Outcome::Complete,
@@ -196,7 +200,7 @@ impl Record {
             epochs: last.map_or(0, |job| job.resource.0),
             best: last.and_then(|job| job.best_value).and_then(finite),
             last: last.and_then(|job| job.last_value).and_then(finite),
-            curve: curve.map(|job| shown_curve(&job.curve, points_max)).unwrap_or_default(),
+            curve: curve.map(|job| shown_curve(&job.curve, job.best_value, points_max)).unwrap_or_default(),
             judged: self.judged.clone(),
             jobs: summaries.iter().map(|job| self.shown_job(job, definition)).collect(),
         }
@@ -219,7 +223,10 @@ impl Record {
             ended: job.ended.map(since),
             phases,
             billed_seconds: job.billable_seconds,
-            cost: job.cost.filter(|_| is_priced),
+            cost: job
+                .cost
+                .filter(|_| is_priced)
+                .map(|running| running.plus(job.retained_cost.unwrap_or_default())),
             reserved: (is_priced && job.cost.is_none() && !job.never_started).then_some(job.reservation),
             interruptions: job.interruptions,
             on_demand: job.on_demand,
@@ -246,11 +253,13 @@ fn decide(judged: &mut Judged, verdict: Verdict) {
     (judged.allowed, judged.continues) = (Some(allowed), Some(continues));
 }
 
-/// Returns a curve with at most `points_max` points, of which the last is always one.
-fn shown_curve(curve: &[(Epochs, Option<f64>)], points_max: usize) -> Curve {
+/// Returns a curve with about `points_max` points. The last point and the first one with the value `best` are kept.
+fn shown_curve(curve: &[(Epochs, Option<f64>)], best: Option<f64>, points_max: usize) -> Curve {
     let step = curve.len().div_ceil(points_max).max(1);
     let last = curve.len().saturating_sub(1);
-    let kept = curve.iter().enumerate().filter(|(index, _)| index % step == 0 || *index == last);
+    let best = best.and_then(|best| curve.iter().position(|(_, value)| *value == Some(best)));
+    let is_kept = |index: usize| index.is_multiple_of(step) || index == last || Some(index) == best;
+    let kept = curve.iter().enumerate().filter(|(index, _)| is_kept(*index));
     let kept: Vec<(u32, Option<f64>)> =
         kept.map(|(_, (epoch, value))| (epoch.0, value.and_then(seven_digits))).collect();
     let counted = (1..).zip(&kept).all(|(number, (epoch, _)): (u32, _)| number == *epoch);

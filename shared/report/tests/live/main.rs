@@ -106,6 +106,24 @@ fn without_a_price_the_amounts_come_from_describe() {
 }
 
 #[test]
+fn regression_no_trial_of_an_ended_tuning_waits_for_its_promotion() {
+    let setting = Setting { workers: 3, ..Setting::default() };
+    let changes = json!({
+        "HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxRuntimeInSeconds": 300}},
+        "TrainingJobDefinition": {"CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"}},
+        "Controller": {"RungExecution": "Promote", "ResourceHyperParameter": "epochs"},
+    });
+    let played = Simulated::play(request("t", 24, 9, changes), &setting);
+    let document = assert_followed(&played, 2);
+    assert!(document.head.ended.is_some());
+    let cut = document.trials.iter().filter(|trial| trial.outcome == Outcome::Cut);
+    let waited = cut.filter(|trial| trial.judged.last().is_some_and(|last| last.rank.is_none()));
+    assert!(waited.count() > 0);
+    let judged = || document.trials.iter().flat_map(|trial| &trial.judged);
+    assert!(judged().all(|judged| judged.continues.is_some()));
+}
+
+#[test]
 fn a_delta_that_does_not_follow_changes_nothing() {
     let played = Simulated::play(request("t", 4, 3, json!({})), &Setting::default());
     let mut live = Live::new(played.tuning.clone(), &played.described(0));
