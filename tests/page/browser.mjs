@@ -51,6 +51,15 @@ export function documentOf(page) {
   return page.evaluate(() => JSON.parse(document.getElementById("document").textContent));
 }
 
+// Downloads the table of trials by the button `name`, and returns its text.
+export async function saved(page, name) {
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.locator("#trials").getByRole("button", { name }).click(),
+  ]);
+  return readFileSync(await download.path(), "utf8");
+}
+
 // Returns for each visible canvas of the charts how many different colours it has.
 export function canvasColours(page) {
   return page.evaluate(() =>

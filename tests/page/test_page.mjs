@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 
-import { canvasColours, documentOf, launch, open, ready, seriousFindings, text } from "./browser.mjs";
+import { canvasColours, documentOf, launch, open, ready, saved, seriousFindings, text } from "./browser.mjs";
 import { empty, folder, real, simulate, simulated } from "./tunings.mjs";
 
 let browser;
@@ -18,7 +18,7 @@ const states = {};
 
 before(async () => {
   browser = await launch();
-  for (const name of ["ended", "promoted", "capped", "failed", "median", "hostile"]) states[name] = real[name]();
+  for (const name of ["ended", "promoted", "capped", "failed", "median", "pools", "hostile"]) states[name] = real[name]();
   states.empty = await empty();
   states.running = {
     url: simulated(120, 27, "--until", 600),
@@ -238,14 +238,7 @@ test("the filter, the brush, sorting and pages change charts and table", async (
 test("downloads have the shown trials with whole values", async () => {
   const page = await open(browser, states.ended.url);
   const { trials, head } = await documentOf(page);
-  const saved = async (name) => {
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.locator("#trials").getByRole("button", { name }).click(),
-    ]);
-    return readFileSync(await download.path(), "utf8");
-  };
-  const rows = JSON.parse(await saved("JSON"));
+  const rows = JSON.parse(await saved(page, "JSON"));
   assert.equal(rows.length, trials.length);
   for (const row of rows) {
     const trial = trials[row.trial];
@@ -256,7 +249,7 @@ test("downloads have the shown trials with whole values", async () => {
   }
   const cost = rows.reduce((sum, row) => sum + row.cost_usd * 1e6, 0);
   assert.equal(Math.round(cost), head.spent);
-  const lines = (await saved("CSV")).trim().split("\r\n");
+  const lines = (await saved(page, "CSV")).trim().split("\r\n");
   assert.equal(lines.length, trials.length + 1);
   assert.equal(
     lines[0],
@@ -325,10 +318,41 @@ test("importance is the same at each opening, and finds what the objective depen
   assert.deepEqual(await read(), rows);
 });
 
+test("the epoch of a best value is shown only where the curve has the value", async () => {
+  // These curves are thinned, so some best values are not on them.
+  const page = await open(browser, simulated(24, 400));
+  const { trials } = await documentOf(page);
+  const rows = JSON.parse(await saved(page, "JSON"));
+  let omitted = 0;
+  for (const { trial, best, best_epoch: epoch } of rows) {
+    const { epochs, values } = trials[trial].curve;
+    assert.ok(!epochs || epochs.length <= 202);
+    if (epoch === null) omitted++;
+    else assert.ok(Math.abs(values[epochs ? epochs.indexOf(epoch) : epoch - 1] - best) <= 1e-6 * Math.abs(best));
+  }
+  assert.ok(omitted > 0 && omitted < rows.length, `${omitted} of ${rows.length}`);
+  await page.context().close();
+});
+
+test("the costs of the trials add up to the spent amount, with kept instances too", async () => {
+  const page = await open(browser, states.pools.url);
+  const { trials, head } = await documentOf(page);
+  const costs = trials.flatMap((trial) => trial.jobs.map((job) => job.cost ?? 0));
+  assert.equal(
+    costs.reduce((sum, cost) => sum + cost, 0),
+    head.spent,
+  );
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
 test("text of a user is never markup", async () => {
   const page = await open(browser, states.hostile.url);
   assert.ok((await page.locator("#table-body").textContent()).includes(real.MARKUP));
   assert.equal(await page.locator("img").count(), 0);
+  // A spreadsheet must not take a value for a formula.
+  const csv = await saved(page, "CSV");
+  for (const value of ["'=1+1", '"a,""b"', real.MARKUP]) assert.ok(csv.includes(`,${value},`), csv);
   assert.deepEqual(page.problems, []);
   await page.context().close();
 });
@@ -415,16 +439,25 @@ test("a live page follows its stream, shows a lost connection, and starts again 
       while (clients.length < client + 2) await page.evaluate(() => new Promise(requestAnimationFrame));
       await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
     }
-    for (const event of events.slice(1)) clients[3].write(event);
+    for (const event of events.slice(1, -1)) clients[3].write(event);
+    const booking = JSON.parse(events.at(-1).slice(events.at(-1).indexOf("data: ") + 6));
+    booking.head.reserved = 1;
+    clients[3].write(`event: delta\ndata: ${JSON.stringify(booking)}\n\n`);
     await at(steps.at(-1));
     await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
     const described = JSON.parse(simulate(120, 27, "--describe"));
     assert.equal(await text(page, "status"), described.HyperParameterTuningJobStatus);
     assert.equal(digits(await text(page, "spent")), Number(described.Controller.SpentUsd.toFixed(4)));
     assert.ok((await canvasColours(page)).every((count) => count > 3));
-    // A tuning that has ended needs no connection any more.
-    const closed = once(clients[3], "close");
+    // Bills are booked after the end, so the page connects again.
     clients[3].end();
+    while (clients.length < 5) await page.evaluate(() => new Promise(requestAnimationFrame));
+    await at(steps[0]);
+    for (const event of events.slice(1)) clients[4].write(event);
+    await at(steps.at(-1));
+    // A tuning that has ended needs no connection any more.
+    const closed = once(clients[4], "close");
+    clients[4].end();
     await closed;
     await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");
     await page.context().close();
@@ -436,11 +469,11 @@ test("a live page follows its stream, shows a lost connection, and starts again 
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
       }, hidden);
-    const left = once(clients[4], "close");
+    const left = once(clients[5], "close");
     await hide(true);
     await left;
     await hide(false);
-    while (clients.length < 6) await running.evaluate(() => new Promise(requestAnimationFrame));
+    while (clients.length < 7) await running.evaluate(() => new Promise(requestAnimationFrame));
     await running.context().close();
   } finally {
     server.closeAllConnections();

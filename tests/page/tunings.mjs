@@ -10,6 +10,7 @@ export const folder = mkdtempSync(join(tmpdir(), "hyperband-page-"));
 const examples = fileURLToPath(new URL("../../examples/hello/", import.meta.url));
 const TRAIN = join(examples, "train.sh");
 const MARKUP = "</script><img src=x onerror=alert(1)>";
+const MARKS = [MARKUP, "=1+1", 'a,"b'];
 
 function hyperband(...args) {
   return execFileSync(process.env.HYPERBAND_BIN, args, {
@@ -66,13 +67,22 @@ export const real = {
       delete body.Controller.MaxCostUsd;
       delete body.Controller.InstancePricesUsdPerHour;
     }),
-  // Values of a user that are markup.
+  // Instances that are kept after a job, and billed.
+  pools: () =>
+    run("pools", "promote.json", (body) => {
+      const job = body.TrainingJobDefinition;
+      delete job.EnableManagedSpotTraining;
+      delete job.StoppingCondition.MaxWaitTimeInSeconds;
+      job.ResourceConfig = { KeepAlivePeriodInSeconds: 60 };
+    }),
+  // Values of a user that are markup, a formula, and text with quotes.
   hostile: () =>
     run("hostile", "request.json", (body) => {
       body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;
       body.HyperParameterTuningJobConfig.ParameterRanges.CategoricalParameterRanges = [
-        { Name: "mark", Values: [MARKUP] },
+        { Name: "mark", Values: MARKS },
       ];
+      body.Controller.InitialConfigurations = MARKS.map((mark, i) => ({ learning_rate: 0.1 ** (i + 1), mark }));
     }),
   MARKUP,
 };

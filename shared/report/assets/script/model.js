@@ -47,14 +47,10 @@ function prepared(trial) {
   const known = !model.head.priceUnknown && trial.jobs.some((job) => job.cost !== undefined);
   trial.cost = known ? trial.jobs.reduce((sum, job) => sum + (job.cost ?? 0), 0) : null;
   trial.billed = trial.jobs.reduce((sum, job) => sum + (job.billedSeconds ?? 0), 0);
-  trial.bestEpoch = null;
-  if (trial.best !== null) {
-    let best = null;
-    for (let i = 0; i < values.length; i++) {
-      if (values[i] !== null && (best === null || gain(values[i], values[best]) > 0)) best = i;
-    }
-    trial.bestEpoch = best === null ? null : epochAt(trial, best);
-  }
+  // A thinned curve may lack the best value. Its points have seven digits.
+  const isBest = (value) => value !== null && Math.abs(value - trial.best) <= 1e-6 * Math.abs(trial.best);
+  const best = trial.best === null ? -1 : values.findIndex(isBest);
+  trial.bestEpoch = best < 0 ? null : epochAt(trial, best);
   return trial;
 }
 

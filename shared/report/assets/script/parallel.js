@@ -18,6 +18,7 @@ function initParallel() {
   host.addEventListener("pointerdown", beginBrush);
   host.addEventListener("pointermove", moveBrush);
   host.addEventListener("pointerup", endBrush);
+  host.addEventListener("pointercancel", dropBrush);
   host.addEventListener("pointerleave", () => (setHovered(null), tooltip.hide()));
   const chart = { options: { items: () => shownByRank().filter((trial) => trial.best !== null) } };
   host.addEventListener("keydown", (event) => stepByKey(chart, event));
@@ -217,6 +218,13 @@ function endBrush(event) {
   const { axis, from } = parallel.brush;
   parallel.brush = null;
   if (Math.abs(position(event)[1] - from) < 4) model.filter.ranges.delete(axis.index);
+  setFilter({});
+}
+
+// The touch became a scroll of the page.
+function dropBrush() {
+  if (!parallel.brush) return;
+  parallel.brush = null;
   setFilter({});
 }
 

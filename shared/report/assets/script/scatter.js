@@ -2,6 +2,8 @@
 
 const SCATTERS_MAX = 6;
 
+// By hyperparameter, each created when it is first shown.
+const scatterCharts = new Map();
 let scatters = [];
 let scatterAll = false;
 
@@ -32,11 +34,14 @@ function renderScatter() {
   const key = few.join();
   if (byId("scatter-body").dataset.key !== key) {
     byId("scatter-body").dataset.key = key;
-    scatters.forEach((chart) => chart.plot?.destroy());
-    scatters.forEach((chart) => (chart.plot = null));
-    const hosts = few.map(() => el("div"));
-    put(byId("scatter-body"), hosts);
-    scatters = few.map((index, i) => scatter(hosts[i], index));
+    for (const index of few) {
+      if (!scatterCharts.has(index)) scatterCharts.set(index, scatter(el("div"), index));
+    }
+    scatters = few.map((index) => scatterCharts.get(index));
+    put(
+      byId("scatter-body"),
+      scatters.map((chart) => chart.host),
+    );
   }
   scatters.forEach(refresh);
 }

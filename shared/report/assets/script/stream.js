@@ -15,7 +15,8 @@ function follow(url) {
       return true;
     },
   };
-  keepConnected(url, listen, () => model.head !== null && model.head.ended !== null);
+  // Bills are booked after the end.
+  keepConnected(url, listen, () => model.head !== null && model.head.ended !== null && !model.head.reserved);
 }
 
 // Draws at most twice a second.
