@@ -156,8 +156,6 @@ Examples:
   hyperband stop --all --yes";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
-Works on a data directory (--data-dir), not on an --endpoint.
-
 For each rung, shows the compared value, the other trials with their values and ranks, the rule, the time and the step \
 of the decision, and the cost of the trial so far. The text output shortens long lists; the JSON output does not.
 
@@ -167,9 +165,7 @@ Examples:
   hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
 
 pub(super) const COST_EXAMPLES: &str = "\
-Works on a data directory (--data-dir), not on an --endpoint.
-
-Reads the current bill of every training job from the training service.
+Reads the current bill of every training job from the training service. With --endpoint, shows the booked costs only.
 
   BILLED     billable seconds
   COMPUTED   billable seconds times the price
@@ -183,15 +179,12 @@ Examples:
   hyperband cost xgb-1 --output json | jq '.TrainingJobs[] | select(.Differs)'";
 
 pub(super) const REPLAY_EXAMPLES: &str = "\
-Works on a data directory (--data-dir), not on an --endpoint. Exit code 0 if all decisions are identical, 1 if one \
-differs.
+Exit code 0 if all decisions are identical, 1 if one differs.
 
 Examples:
   hyperband replay xgb-1";
 
 pub(super) const REPORT_EXAMPLES: &str = "\
-Works on a data directory (--data-dir), not on an --endpoint.
-
 Examples:
   hyperband report xgb-1 -o report.html
   hyperband report xgb-1 -o - > report.html";
