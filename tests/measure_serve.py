@@ -61,11 +61,19 @@ class Load:
         self.began = time.perf_counter()
         self.over = threading.Event()
         self.seen: list[tuple[float, float, int]] = []
+        self.errors: list[Exception] = []
         self.threads = [threading.Thread(target=self.work) for _ in range(CONNECTIONS)]
         for thread in self.threads:
             thread.start()
 
     def work(self) -> None:
+        try:
+            self.request()
+        except Exception as error:
+            self.errors.append(error)
+            self.over.set()
+
+    def request(self) -> None:
         connection = http.client.HTTPConnection(self.address, timeout=60)
         while not self.over.is_set():
             planned = self.began + next(self.turn) / self.rate
@@ -81,6 +89,8 @@ class Load:
         self.over.set()
         for thread in self.threads:
             thread.join()
+        if self.errors:
+            raise self.errors[0]
         return sorted(self.seen)
 
 

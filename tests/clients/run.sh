@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, versions 2 and 3 of the SageMaker Python SDK, and
 # this project's Python module. Installs each into its own environment in $CLIENTS_WORK (default: .work in this folder). Needs
-# Python 3.10 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`. With $CLIENTS_STACK, the address of a `hyperband proxy`,
+# Python 3.11 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`. With $CLIENTS_STACK, the address of a `hyperband proxy`,
 # the clients are tested with the stack behind it (tests/stack/test_clients.py).
 #
 #     run.sh                                  runs all tests
@@ -25,10 +25,12 @@ if [ $# -gt 1 ]; then
   run "$@"
   exit
 fi
-# The tests mostly wait for the SDKs' polls, so the environments run in parallel.
+# The tests mostly wait for the SDKs' polls, so the environments run in parallel, each in a process group that ends with this
+# script.
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
 declare -A running
+trap 'for group in "${running[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf "$logs"' EXIT
+set -m
 for name in ${1:-boto3 sdk2 sdk3}; do
   (for file in ${files[$name]}; do run "$name" "$file"; done) > "$logs/$name" 2>&1 &
   running[$name]=$!

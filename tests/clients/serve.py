@@ -1,7 +1,9 @@
 """The server under test: `hyperband serve`, the real program in a temporary folder, or a deployed stack behind a proxy."""
 
+import atexit
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -43,6 +45,9 @@ class Server(Endpoint):
         self.errors = open(Path(self.folder.name) / "stderr", "w+")  # noqa: SIM115
         line = [PROGRAM, command, "--listen", "127.0.0.1:0", "--output", "json", *words]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=self.errors, text=True, cwd=self.folder.name)
+        # A signal ends the tests without their cleanups. Of all exceptions, only KeyboardInterrupt ends unittest.
+        atexit.register(self.process.kill)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         first = self.process.stdout.readline()
         if not first:
             self.errors.seek(0)

@@ -27,6 +27,9 @@ from generated.models import (
     TuningRequest,
 )
 
+# Limits a test that would otherwise never end. No test needs a fast machine.
+SECONDS = 600
+
 T = TypeVar("T")
 
 
@@ -50,7 +53,9 @@ def main(url: str, request: Path) -> None:
     # The same request again is answered alike.
     again = expect(CreatedTuning, create_tuning_job.sync(client=client, body=body))
     assert again.hyper_parameter_tuning_job_arn == arn
+    end = time.monotonic() + SECONDS
     while (job := expect(TuningJob, describe_tuning_job.sync(name, client=client))).hyper_parameter_tuning_job_status == "InProgress":
+        assert time.monotonic() < end, f"the tuning did not end within {SECONDS} s"
         time.sleep(0.2)
     assert job.hyper_parameter_tuning_job_status == "Completed", job
     page = expect(TrainingJobPage, list_training_jobs.sync(name, client=client, max_results=100))

@@ -94,9 +94,10 @@ class Emulator:
                 [sys.executable, str(Path(__file__).resolve())],
                 env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
             )
-        # SIGTERM ends a test without its cleanups, and this session outlives its process group.
+        # SIGTERM ends a test without its cleanups, and this session outlives its process group. Of all exceptions, only
+        # KeyboardInterrupt ends unittest.
         atexit.register(self.stop)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             self._wait_healthy()
         except BaseException:
