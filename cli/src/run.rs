@@ -15,11 +15,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use dynamodb::DynamoTable;
-use local::host::{Host, HostConfig, HostError};
+use local::host::{Claimed, Host, HostConfig, HostError};
 use serde_json::json;
 use use_cases::describe;
 use use_cases::lookup::{self, LookupError};
-use use_cases::store::Store;
+use use_cases::store::{Store, StoreError};
 use use_cases::submit::SubmitError;
 use wire::describe::difference;
 use wire::request::Request;
@@ -145,7 +145,8 @@ impl Session {
                     Existing::Missing => {}
                 }
             }
-            reject_other_active(data, self.request.name()).await?;
+            let (store, is_running) = (&data.store, data.is_running());
+            reject_other_active(store, &self.data_dir, is_running, self.request.name()).await?;
         }
         // An earlier release accepted channels elsewhere, and its tunings continue.
         if !continues {
@@ -157,7 +158,7 @@ impl Session {
         };
         drop(data);
         let host = tokio::select! {
-            host = Host::open(config) => host.map_err(|error| open_failure(error, &self.data_dir))?,
+            host = self.open(config) => host?,
             () = signals.next() => return Ok(Exit::Interrupted),
         };
         let outcome = self.replace(&host, earlier, &mut signals).await;
@@ -183,6 +184,22 @@ impl Session {
                 Ok(Exit::Interrupted)
             }
         }
+    }
+
+    /// Opens the host. Checks and records the training program once more before any job starts: another process may have
+    /// used the folder since the first look, and a crash must leave no trial of a program that is not recorded.
+    async fn open(&self, config: HostConfig) -> Result<Host, Failure> {
+        let failed = |error| open_failure(error, &self.data_dir);
+        let claimed = Claimed::claim(config).await.map_err(failed)?;
+        let store = claimed.store();
+        reject_other_active(store, &self.data_dir, false, self.request.name()).await?;
+        if !self.fresh
+            && let Existing::Active(id) = existing(store, &self.request).await?
+        {
+            self.reject_other_command(&id)?;
+            self.record().map_or(Ok(()), |record| record.write(&self.data_dir, &id))?;
+        }
+        claimed.open().await.map_err(failed)
     }
 
     /// Checks a new tuning like its submission, before anything is changed.
@@ -301,35 +318,41 @@ async fn existing(store: &Store<DynamoTable>, request: &Request) -> Result<Exist
 
 /// Fails if the folder has another tuning that has not ended, unless it is stopping. Otherwise the host would run it
 /// with this command line's training program.
-async fn reject_other_active(data: &Data, name: &str) -> Result<(), Failure> {
-    let (store, place) = (&data.store, data.location_options());
+async fn reject_other_active(
+    store: &Store<DynamoTable>,
+    data_dir: &Path,
+    is_running: bool,
+    name: &str,
+) -> Result<(), Failure> {
     for row in store.all(ACTIVE, "").await? {
         let Some(id) = active_id(&row) else { continue };
         let Some(loaded) = store.load(id).await? else { continue };
         let other = &loaded.tuning.definition.name;
-        if loaded.state.is_ended() || other.eq_ignore_ascii_case(name) {
+        if loaded.state.is_ended() || other.eq_ignore_ascii_case(name) || is_stopping(store, id).await? {
             continue;
         }
-        if !is_stopping(store, id).await? {
-            if data.is_running() {
-                return Err(in_use(data.folder()));
-            }
-            return Err(Failure::usage(format!(
-                "the data directory has another tuning that has not ended: '{other}'"
-            ))
-            .hint(format!(
-                "finish it with `hyperband resume {other}{place}`, or several with `hyperband serve`, stop it with \
-                 `hyperband stop {other}{place}`, or use another --data-dir"
-            )));
+        if is_running {
+            return Err(in_use(data_dir));
         }
+        let place = folder_option(data_dir);
+        return Err(Failure::usage(format!(
+            "the data directory has another tuning that has not ended: '{other}'"
+        ))
+        .hint(format!(
+            "finish it with `hyperband resume {other}{place}`, or several with `hyperband serve`, stop it with \
+             `hyperband stop {other}{place}`, or use another --data-dir"
+        )));
     }
     Ok(())
 }
 
-/// Returns whether a tuning ends as soon as a controller continues it.
+/// Returns whether a user has stopped a tuning. A host continues no job of it.
 pub(crate) async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<bool, Failure> {
-    let described = describe::summary(store, &local::host::place(), id).await?;
-    Ok(described.is_none_or(|tuning| tuning.base.is_stopping()))
+    match describe::summary(store, &local::host::place(), id).await {
+        Ok(described) => Ok(described.is_none_or(|tuning| tuning.base.is_stopping())),
+        Err(StoreError::Stored(_)) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn submit_failure(request: &Request, error: SubmitError) -> Failure {

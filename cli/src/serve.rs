@@ -12,22 +12,21 @@ use std::thread;
 
 use dynamodb::DynamoTable;
 use http_api::{Access, Answered, Api, ApiError};
-use local::host::{Host, HostConfig, NoPrices, STACK, SystemClock, place_of};
+use local::host::{Claimed, Host, HostConfig, NoPrices, STACK, SystemClock, place_of};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
+use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::request::{Request, RequestError, read_body};
-use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Serve, folder_option};
-use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
-use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, in_use, is_stopping, open_failure};
+use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, is_stopping, open_failure};
 
 const CREATE: &str = "CreateHyperParameterTuningJob";
 /// The code of an error because a tuning has the name already.
@@ -51,9 +50,6 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let data_dir = options.place.data_dir;
     let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
     let record = RunRecord::here(&options.command, options.processes);
-    if !options.command_changed {
-        reject_other_commands(&data_dir, record.as_ref()).await?;
-    }
     let slots = options.slots.unwrap_or_else(cores);
     let mut signals = Signals::listen()?;
     let config = HostConfig {
@@ -66,11 +62,23 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         slots: Some(slots),
         sweep_every: SWEEP_EVERY,
     };
+    let open = async {
+        let claimed = Claimed::claim(config).await.map_err(|error| open_failure(error, &data_dir))?;
+        let unfinished = ends::unfinished(claimed.store()).await?;
+        if !options.command_changed {
+            reject_other_commands(claimed.store(), &unfinished, &data_dir, record.as_ref()).await?;
+        }
+        // Before any job starts, so that a crash leaves no trial of a program that is not recorded.
+        for id in &unfinished {
+            record.as_ref().map_or(Ok(()), |record| record.write(&data_dir, id))?;
+        }
+        claimed.open().await.map_err(|error| open_failure(error, &data_dir))
+    };
     let host = tokio::select! {
-        host = Host::open(config) => host.map_err(|error| open_failure(error, &data_dir))?,
+        host = open => host?,
         () = signals.next() => return Ok(Exit::Done),
     };
-    let ends = ends::Ends::begin(&host, &data_dir, record.as_ref()).await?;
+    let ends = ends::Ends::begin(&host, &data_dir).await;
     let source = live::Source::Local { store: Arc::clone(host.store()), place: place_of(&data_dir) };
     let api = Arc::new(LocalApi::new(&host, data_dir, record));
     let (pages, streams) = live::router(source);
@@ -102,22 +110,22 @@ fn cores() -> NonZeroU32 {
     cores.unwrap_or(NonZeroU32::MIN)
 }
 
-/// Fails if the trials of a tuning that has not ended ran another program.
-async fn reject_other_commands(data_dir: &Path, record: Option<&RunRecord>) -> Result<(), Failure> {
-    let Some(data) = Data::open(data_dir).await? else { return Ok(()) };
-    for row in data.store.all(ACTIVE, "").await? {
-        let Some(id) = active_id(&row) else { continue };
-        let Some(loaded) = data.store.load(id).await? else { continue };
+/// Fails if the trials of a tuning of `unfinished` ran another program.
+async fn reject_other_commands(
+    store: &Store<DynamoTable>,
+    unfinished: &[String],
+    data_dir: &Path,
+    record: Option<&RunRecord>,
+) -> Result<(), Failure> {
+    for id in unfinished {
         let recorded = RunRecord::read(data_dir, id)?;
         let difference = recorded.zip(record).and_then(|(then, now)| then.difference(now));
-        let Some(difference) = difference.filter(|_| !loaded.state.is_ended()) else { continue };
-        if is_stopping(&data.store, id).await? {
+        let Some(difference) = difference else { continue };
+        // The host continues no job of a stopping tuning.
+        if is_stopping(store, id).await? {
             continue;
         }
-        if data.is_running() {
-            return Err(in_use(data_dir));
-        }
-        let (name, place) = (&loaded.tuning.definition.name, folder_option(data_dir));
+        let (name, place) = (ends::name(id), folder_option(data_dir));
         return Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
             "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
              command"

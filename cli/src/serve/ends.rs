@@ -1,6 +1,6 @@
 //! Prints which tunings continue and which have ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,12 @@ use dynamodb::DynamoTable;
 use local::host::Host;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use use_cases::store::Store;
+use use_cases::store::{Store, StoreError};
 use wire::stored::{ACTIVE, active_id};
 
 use crate::failure::Failure;
 use crate::output::print_err;
 use crate::page::Page;
-use crate::run::RunRecord;
 
 /// Minimum time between two reads of the table.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -31,31 +30,27 @@ pub(super) struct Ends {
     data_dir: PathBuf,
     /// Whether each known tuning has ended, by its ID.
     known: BTreeMap<String, bool>,
+    /// The tunings whose end could not be read at the last look.
+    failing: BTreeSet<String>,
 }
 
 impl Ends {
-    /// Prints the tunings that continue, and records that they run with this training command.
-    pub(super) async fn begin(
-        host: &Host,
-        data_dir: &Path,
-        record: Option<&RunRecord>,
-    ) -> Result<Self, Failure> {
+    /// Prints the tunings that continue.
+    pub(super) async fn begin(host: &Host, data_dir: &Path) -> Self {
         let mut ends = Self {
             store: Arc::clone(host.store()),
             changes: host.changes(),
             trouble: host.table_error(),
             data_dir: data_dir.to_owned(),
             known: BTreeMap::new(),
+            failing: BTreeSet::new(),
         };
-        for id in ends.active().await? {
-            let ended = ends.has_ended(&id).await?;
-            if !ended {
-                print_err(&format!("continuing {}\n", name(&id)));
-                record.map_or(Ok(()), |record| record.write(data_dir, &id))?;
-            }
-            ends.known.insert(id, ended);
+        // The jobs run already: after a fault of the table, `report` prints it and reads again.
+        for id in unfinished(&ends.store).await.unwrap_or_default() {
+            print_err(&format!("continuing {}\n", name(&id)));
+            ends.known.insert(id, false);
         }
-        Ok(ends)
+        ends
     }
 
     /// Prints each end. Returns only after an error.
@@ -83,7 +78,7 @@ impl Ends {
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
-        let active = self.active().await?;
+        let active = active(&self.store).await?;
         self.known.retain(|id, ended| !*ended || active.contains(id));
         for id in active {
             self.known.entry(id).or_insert(false);
@@ -91,29 +86,54 @@ impl Ends {
         let open: Vec<String> =
             self.known.iter().filter(|(_, ended)| !**ended).map(|(id, _)| id.clone()).collect();
         for id in open {
-            if self.store.head(&id).await?.is_none() {
-                // It was deleted.
-                self.known.remove(&id);
-            } else if self.has_ended(&id).await? {
-                let page = Page::of(&*self.store, &self.data_dir, &id).await?;
-                let why = page.why().map_or_else(String::new, |why| format!(", {why}"));
-                print_err(&format!("ended {}: {}{why}\n", page.name(), page.status()));
-                self.known.insert(id, true);
+            match self.look_at(&id).await {
+                Ok(()) => {
+                    self.failing.remove(&id);
+                }
+                // Printed once: an unreadable tuning stays so, and must not hide the ends of others.
+                Err(failure) if self.failing.insert(id) => failure.print(),
+                Err(_) => {}
             }
         }
         Ok(())
     }
 
-    async fn active(&self) -> Result<Vec<String>, Failure> {
-        let rows = self.store.all(ACTIVE, "").await?;
-        Ok(rows.iter().filter_map(active_id).map(str::to_owned).collect())
+    async fn look_at(&mut self, id: &str) -> Result<(), Failure> {
+        if self.store.head(id).await?.is_none() {
+            // It was deleted.
+            self.known.remove(id);
+        } else if has_ended(&self.store, id).await? {
+            let page = Page::of(&*self.store, &self.data_dir, id).await?;
+            let why = page.why().map_or_else(String::new, |why| format!(", {why}"));
+            print_err(&format!("ended {}: {}{why}\n", page.name(), page.status()));
+            self.known.insert(id.to_owned(), true);
+        }
+        Ok(())
     }
+}
 
-    /// Returns whether a tuning has ended, or was deleted.
-    async fn has_ended(&self, id: &str) -> Result<bool, Failure> {
-        let head = self.store.head(id).await?;
-        Ok(head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")))
+async fn active(store: &Store<DynamoTable>) -> Result<Vec<String>, StoreError> {
+    let rows = store.all(ACTIVE, "").await?;
+    Ok(rows.iter().filter_map(active_id).map(str::to_owned).collect())
+}
+
+/// Returns the tunings that have not ended. An unreadable one may not have.
+pub(super) async fn unfinished(store: &Store<DynamoTable>) -> Result<Vec<String>, StoreError> {
+    let mut found = Vec::new();
+    for id in active(store).await? {
+        match has_ended(store, &id).await {
+            Ok(true) => {}
+            Ok(false) | Err(StoreError::Stored(_)) => found.push(id),
+            Err(error) => return Err(error),
+        }
     }
+    Ok(found)
+}
+
+/// Returns whether a tuning has ended, or was deleted.
+async fn has_ended(store: &Store<DynamoTable>, id: &str) -> Result<bool, StoreError> {
+    let head = store.head(id).await?;
+    Ok(head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")))
 }
 
 /// Returns the name of the tuning `id`.

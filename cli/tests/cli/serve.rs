@@ -323,3 +323,30 @@ fn regression_submissions_of_one_name_at_the_same_time_get_the_same_answer() {
     assert!(!world.path(".hyperband/runs/capped.submitted.json").exists());
     served.end("TERM").with_code(0);
 }
+
+/// Its jobs started before the record was written, so each failed start interrupted them once more.
+#[test]
+fn regression_no_job_starts_if_its_command_cannot_be_recorded() {
+    let world = World::new(ENDLESS);
+    let served = world.serve(&[]);
+    served.post("/tuning-jobs", &request("t")).with_status(201);
+    until("jobs train", || !world.processes().is_empty());
+    served.end("INT").with_code(0);
+    let records = || {
+        let jobs = std::fs::read_dir(world.path(".hyperband/training/jobs")).unwrap();
+        let mut jobs: Vec<_> = jobs.map(|job| job.unwrap().path().join("job.json")).collect();
+        jobs.sort();
+        jobs.iter().map(|job| std::fs::read_to_string(job).unwrap()).collect::<Vec<_>>()
+    };
+    let before = records();
+    std::fs::rename(world.path(".hyperband/runs"), world.path("runs")).unwrap();
+    world.write(".hyperband/runs", "not a folder");
+    let failed = world.hyperband(&["serve", "--listen", "127.0.0.1:0", "--command-changed", "--", "true"]);
+    assert!(failed.with_code(3).err.contains("cannot write the command to "));
+    assert_eq!(records(), before);
+    std::fs::remove_file(world.path(".hyperband/runs")).unwrap();
+    std::fs::rename(world.path("runs"), world.path(".hyperband/runs")).unwrap();
+    let served = world.serve(&[]);
+    until("jobs train", || !world.processes().is_empty());
+    served.end("TERM").with_code(0);
+}

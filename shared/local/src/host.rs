@@ -8,7 +8,7 @@
 mod bus;
 mod pumps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -171,6 +171,14 @@ pub type Cuts = BTreeMap<String, Cut>;
 
 type LocalActuator = Actuator<DynamoTable, TrainingService, EventFile, SystemClock>;
 
+/// A data directory that this process has locked. Nothing runs in it yet.
+#[derive(Debug)]
+pub struct Claimed {
+    config: HostConfig,
+    table: Embedded,
+    store: Arc<Store<DynamoTable>>,
+}
+
 /// The controller on this machine.
 #[derive(Debug)]
 pub struct Host {
@@ -184,17 +192,30 @@ pub struct Host {
     pumps: JoinSet<()>,
 }
 
-impl Host {
-    /// Opens the host on its data directory, starts the pumps and continues the unfinished tunings.
-    pub async fn open(config: HostConfig) -> Result<Self, HostError> {
-        let HostConfig { data_dir, sweep_every, .. } = config.clone();
-        std::fs::create_dir_all(&data_dir)
+impl Claimed {
+    /// Creates the data directory if missing, and locks it.
+    pub async fn claim(config: HostConfig) -> Result<Self, HostError> {
+        let data_dir = &config.data_dir;
+        std::fs::create_dir_all(data_dir)
             .map_err(|source| HostError::DataDir { path: data_dir.clone(), source })?;
-        let table = Embedded::open(table_path(&data_dir)).await?;
+        let table = Embedded::open(table_path(data_dir)).await?;
         let store = Arc::new(Store::new(Arc::new(table.table())));
+        Ok(Self { config, table, store })
+    }
+
+    /// Returns the store of the tunings.
+    pub fn store(&self) -> &Arc<Store<DynamoTable>> {
+        &self.store
+    }
+
+    /// Starts the pumps and continues the unfinished tunings.
+    pub async fn open(self) -> Result<Host, HostError> {
+        let Self { config, table, store } = self;
+        let HostConfig { data_dir, sweep_every, .. } = config.clone();
         // The rings below make the decider read all earlier changes.
         let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
-        let (training, feeds) = TrainingService::open(training_config(config)).await?;
+        let training = Config { stopping: stopping(&store).await?, ..training_config(config) };
+        let (training, feeds) = TrainingService::open(training).await?;
         let actuator = || LocalActuator {
             store: Arc::clone(&store),
             jobs: training.clone(),
@@ -236,7 +257,14 @@ impl Host {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        Ok(Self { store, submit, training, table, changed, table_error, cuts, pumps })
+        Ok(Host { store, submit, training, table, changed, table_error, cuts, pumps })
+    }
+}
+
+impl Host {
+    /// Claims the data directory and opens the host on it.
+    pub async fn open(config: HostConfig) -> Result<Self, HostError> {
+        Claimed::claim(config).await?.open().await
     }
 
     /// Submits a request.
@@ -302,6 +330,24 @@ impl Host {
         // Bounded, because a caller may keep the store.
         let _ = tokio::time::timeout(RELEASE, table.close()).await;
     }
+}
+
+/// Returns the tunings that a user has stopped and that have not ended. Their jobs must not continue until the decider
+/// orders their stops, because this process may have another training command than theirs.
+async fn stopping(store: &Store<DynamoTable>) -> Result<BTreeSet<String>, StoreError> {
+    let mut found = BTreeSet::new();
+    for row in store.all(ACTIVE, "").await? {
+        let Some(id) = active_id(&row) else { continue };
+        match describe::summary(store, &place(), id).await {
+            Ok(Some(tuning)) if tuning.base.is_stopping() => {
+                found.insert(id.to_owned());
+            }
+            // Its own reader reports an unreadable tuning. The other ones continue.
+            Ok(_) | Err(StoreError::Stored(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 fn training_config(config: HostConfig) -> Config {

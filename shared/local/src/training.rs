@@ -46,6 +46,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use use_cases::ports::training::TrainingJobsError;
+use wire::names::TAG_TUNING;
 
 pub use account::Summary;
 pub use config::{Config, DamagedRecord, Delays, OpenError, Quota};
@@ -204,7 +205,9 @@ impl TrainingService {
                 return;
             }
         };
-        let settled = recovery::settle(&mut record, last_heartbeat, clock::now());
+        let stopping = &self.inner.shared.config.stopping;
+        let is_stopping = request.tags.get(TAG_TUNING).is_some_and(|tuning| stopping.contains(tuning));
+        let settled = recovery::settle(&mut record, is_stopping, last_heartbeat, clock::now());
         let name = request.name.clone();
         let job = Job::new(*request, *record);
         self.inner.jobs.lock().await.insert(name, Entry::Job(Arc::clone(&job)));

@@ -2,7 +2,7 @@
 //!
 //! `open` validates the settings with [`Config::check`]. This module reads neither the environment nor the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroU32;
@@ -32,6 +32,8 @@ pub struct Config {
     /// The maximum number of hosts that run at once, over all jobs; `None` means no limit. Further jobs wait in `Starting`
     /// and are not billed. A job with more hosts runs alone.
     pub slots: Option<NonZeroU32>,
+    /// The tunings, by tag `hyperband:tuning`, that a user has stopped. Their unfinished jobs stop when the service opens.
+    pub stopping: BTreeSet<String>,
     /// Artificial delays, for steps that take time on SageMaker.
     pub delays: Delays,
     /// The account ID in ARNs and events, 12 digits.
@@ -52,6 +54,7 @@ impl Config {
             seed: 0,
             quota: Quota::default(),
             slots: None,
+            stopping: BTreeSet::new(),
             delays: Delays::default(),
             account: "000000000000".to_owned(),
             region: "local".to_owned(),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::config::OpenError;
 use super::hosts::mark;
 use super::processes;
-use super::record::{End, Record, Secondary, Status};
+use super::record::{End, Record, Secondary, Status, StopCause};
 use super::store::{self, Found, Layout};
 use tuning::time::{Millis, Time};
 
@@ -53,8 +53,9 @@ pub(crate) fn end_old_processes(layout: &Layout, found: &[Found]) -> Result<(), 
     Ok(())
 }
 
-/// Settles one job. `heartbeat` is the last heartbeat of the earlier controller.
-pub(crate) fn settle(record: &mut Record, heartbeat: Option<Time>, now: Time) -> Settled {
+/// Settles one job. `is_stopping`: a user has stopped its tuning. `heartbeat` is the last heartbeat of the earlier
+/// controller.
+pub(crate) fn settle(record: &mut Record, is_stopping: bool, heartbeat: Option<Time>, now: Time) -> Settled {
     let run_end = heartbeat
         .map_or(record.modified, |heartbeat| heartbeat.clamp(record.modified, now.max(record.modified)));
     if record.status.ended() {
@@ -62,6 +63,10 @@ pub(crate) fn settle(record: &mut Record, heartbeat: Option<Time>, now: Time) ->
         return if is_recent { Settled::Recent } else { Settled::Old };
     }
     record.end_run(run_end);
+    // An uploading job has trained to its end.
+    if is_stopping && record.status == Status::InProgress && record.secondary != Secondary::Uploading {
+        record.request_stop(StopCause::User, now);
+    }
     if record.status == Status::Stopping {
         record.finish(End::Completed, now);
         return Settled::JustEnded;
@@ -106,7 +111,7 @@ mod tests {
     #[test]
     fn a_running_spot_job_is_billed_until_the_last_heartbeat_and_interrupted() {
         let mut record = training(true);
-        assert_eq!(settle(&mut record, Some(Time(9_500)), Time(60_000)), Settled::Interrupted);
+        assert_eq!(settle(&mut record, false, Some(Time(9_500)), Time(60_000)), Settled::Interrupted);
         assert_eq!((record.status, record.secondary), (Status::InProgress, Secondary::Interrupted));
         assert_eq!(record.ran(), Millis(7_500));
         record.finish(End::MaxWait, Time(70_000));
@@ -116,38 +121,54 @@ mod tests {
     #[test]
     fn a_running_on_demand_job_fails() {
         let mut record = training(false);
-        assert_eq!(settle(&mut record, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(settle(&mut record, false, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Failed);
         assert_eq!(record.failure_reason.as_deref(), Some(LOST));
         assert_eq!((record.ended, record.billable_seconds), (Some(Time(9_500)), Some(8)));
     }
 
     #[test]
+    fn a_job_of_a_stopped_tuning_stops_where_it_was() {
+        for spot in [true, false] {
+            let mut record = training(spot);
+            assert_eq!(settle(&mut record, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+            assert_eq!((record.status, record.billable_seconds), (Status::Stopped, Some(8)));
+        }
+        let mut waits = Record::new(json!({}), None, true, Time(1_000));
+        assert_eq!(settle(&mut waits, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!((waits.status, waits.started), (Status::Stopped, None));
+        let mut uploads = training(true);
+        uploads.enter(Secondary::Uploading, Time(4_000));
+        assert_eq!(settle(&mut uploads, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(uploads.status, Status::Completed);
+    }
+
+    #[test]
     fn a_heartbeat_is_clamped_between_the_last_change_and_now() {
         let mut record = training(true);
-        settle(&mut record, Some(Time(100)), Time(60_000));
+        settle(&mut record, false, Some(Time(100)), Time(60_000));
         assert_eq!(record.ran(), Millis(1_000));
         let mut record = training(true);
-        settle(&mut record, Some(Time(90_000)), Time(60_000));
+        settle(&mut record, false, Some(Time(90_000)), Time(60_000));
         assert_eq!(record.ran(), Millis(58_000));
     }
 
     #[test]
     fn a_stopping_job_stops_an_uploading_job_completes_and_a_starting_job_starts() {
         let mut record = training(true);
-        record.request_stop(super::super::record::StopCause::MaxRuntime, Time(4_000));
-        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
+        record.request_stop(StopCause::MaxRuntime, Time(4_000));
+        assert_eq!(settle(&mut record, false, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
         assert_eq!((record.status, record.secondary), (Status::Stopped, Secondary::MaxRuntimeExceeded));
 
         let mut record = training(false);
         record.enter(Secondary::Uploading, Time(4_000));
-        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(settle(&mut record, false, Some(Time(5_000)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Completed);
 
         let mut record = Record::new(json!({}), None, false, Time(1_000));
-        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);
+        assert_eq!(settle(&mut record, false, Some(Time(5_000)), Time(60_000)), Settled::Continues);
         record.begin_run(|number, _| number.to_string(), Time(1_500));
-        assert_eq!(settle(&mut record, Some(Time(5_000)), Time(60_000)), Settled::Continues);
+        assert_eq!(settle(&mut record, false, Some(Time(5_000)), Time(60_000)), Settled::Continues);
         assert_eq!(record.secondary, Secondary::Starting);
     }
 
@@ -155,7 +176,7 @@ mod tests {
     fn the_last_event_of_a_recently_ended_job_is_repeated() {
         let mut record = training(false);
         record.finish(End::Completed, Time(4_000));
-        assert_eq!(settle(&mut record.clone(), Some(Time(4_500)), Time(60_000)), Settled::Recent);
-        assert_eq!(settle(&mut record, Some(Time(40_000)), Time(60_000)), Settled::Old);
+        assert_eq!(settle(&mut record.clone(), false, Some(Time(4_500)), Time(60_000)), Settled::Recent);
+        assert_eq!(settle(&mut record, false, Some(Time(40_000)), Time(60_000)), Settled::Old);
     }
 }

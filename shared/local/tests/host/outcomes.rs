@@ -1,9 +1,13 @@
 //! The outcome of a tuning whose training command misbehaves, or that ends early.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::support::{Fixture, request};
+use local::host::{Claimed, SystemClock};
 use serde_json::{Value, json};
+use use_cases::lookup::{self, LookupError};
+use use_cases::ports::Clock;
 
 /// Trains nine epochs with a rising value.
 const GOOD: &str = "i=0; while [ $i -lt 9 ]; do echo \"[$i]#011validation-auc:0.$i$SM_HP_DEPTH\"; i=$((i+1)); sleep 0.02; done";
@@ -110,10 +114,7 @@ async fn a_cap_below_the_cost_of_one_job_is_refused_with_the_minimum() {
     let refused = host.submit(small.to_string().as_bytes()).await.unwrap_err().to_string();
     // 900 s of one instance at 0.115 USD an hour are 2.875 cents.
     assert!(refused.contains("expected at least 0.03"), "{refused}");
-    assert!(matches!(
-        use_cases::lookup::find(host.store(), "poor").await,
-        Err(use_cases::lookup::LookupError::NotFound(_))
-    ));
+    assert!(matches!(lookup::find(host.store(), "poor").await, Err(LookupError::NotFound(_))));
     host.shutdown().await;
 }
 
@@ -145,4 +146,26 @@ async fn a_stop_request_stops_running_jobs_and_ends_the_tuning() {
     assert_eq!(described.base.status, "Stopped");
     assert_eq!(described.controller.totals.end_reason.as_deref(), Some("Stopped"));
     host.shutdown().await;
+}
+
+/// The host continued these jobs until the decider ordered their stops.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_no_job_of_a_stopped_tuning_runs_another_command() {
+    let mut fixture = Fixture { slots: NonZeroU32::new(1), ..Fixture::new("sleep 600") };
+    let host = fixture.open().await;
+    let id = host.submit(request("halt", 8).to_string().as_bytes()).await.unwrap().id();
+    let mut changes = host.changes();
+    while host.store().load(&id).await.unwrap().unwrap().state.running() < 2 {
+        changes.changed().await.unwrap();
+    }
+    host.shutdown().await;
+    let mark = fixture.data().join("another-command-ran");
+    fixture.script = format!("touch {}; sleep 600", mark.display());
+    let claimed = Claimed::claim(fixture.config()).await.unwrap();
+    lookup::stop(claimed.store(), "halt", SystemClock.now()).await.unwrap();
+    let host = claimed.open().await.unwrap();
+    host.ended(&id).await.unwrap();
+    assert_eq!(host.describe(&id).await.unwrap().unwrap().base.status, "Stopped");
+    host.shutdown().await;
+    assert!(!mark.exists());
 }

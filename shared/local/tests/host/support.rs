@@ -1,6 +1,7 @@
 //! A host in a temporary folder, and a request.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use local::host::{Host, HostConfig};
@@ -14,7 +15,8 @@ pub(crate) struct Fixture {
     pub(crate) grace: Duration,
     pub(crate) spot_interruptions_per_hour: f64,
     pub(crate) sweep_every: Duration,
-    script: String,
+    pub(crate) slots: Option<NonZeroU32>,
+    pub(crate) script: String,
 }
 
 impl Fixture {
@@ -25,6 +27,7 @@ impl Fixture {
             grace: Duration::from_secs(5),
             spot_interruptions_per_hour: 0.0,
             sweep_every: Duration::from_secs(2),
+            slots: None,
             script: script.to_owned(),
         }
     }
@@ -63,18 +66,21 @@ impl Fixture {
     }
 
     pub(crate) async fn open(&self) -> Host {
+        Host::open(self.config()).await.unwrap()
+    }
+
+    pub(crate) fn config(&self) -> HostConfig {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect();
-        let config = HostConfig {
-            data_dir: self.folder.path().join("data"),
+        HostConfig {
+            data_dir: self.data(),
             command: words(&["sh", "-c", &self.script]),
             shim: words(&[env!("CARGO_BIN_EXE_local-test-host"), "__host"]),
             grace: self.grace,
             spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
-            slots: None,
+            slots: self.slots,
             sweep_every: self.sweep_every,
-        };
-        Host::open(config).await.unwrap()
+        }
     }
 }
 
