@@ -7,7 +7,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use wire::describe::{CreatedTuning, TuningBase, first_difference};
+use wire::describe::{CreatedTuning, TuningBase, TuningJob, first_difference};
 use wire::request::{Request, name_taken};
 
 use crate::error::{ClientError, Refusal};
@@ -34,7 +34,7 @@ impl Client {
         let body = request.body().to_string();
         let ask = Ask { method: "POST", path: TUNINGS, body: body.as_bytes() };
         let began = SystemTime::now();
-        let (mut done, mut lost) = (1, false);
+        let (mut done, mut lost, mut equal) = (1, false, false);
         loop {
             let error = match self.once(ask).await {
                 Ok(answer) => {
@@ -43,6 +43,7 @@ impl Client {
                         return Ok(Created { arn, found: false });
                     }
                     // An equal request was submitted before: this one, if its response was lost.
+                    equal = true;
                     taken(request.name())
                 }
                 Err(error) => error,
@@ -50,17 +51,19 @@ impl Client {
             lost |= error.is_lost();
             if !is_transient(&error) || done >= self.caller.retry.tries {
                 let error = error.after(done);
-                return if lost { self.resolve_lost(request, began, error).await } else { Err(error) };
+                return if lost { self.resolve_lost(request, equal, began, error).await } else { Err(error) };
             }
             self.caller.pause(done).await;
             done = done.saturating_add(1);
         }
     }
 
-    /// Returns the tuning job that an attempt with a lost response created. `error` is the error of the last attempt.
+    /// Returns the tuning job that an attempt with a lost response created. `equal`: the API has found the requests equal.
+    /// `error` is the error of the last attempt.
     async fn resolve_lost(
         &self,
         request: &Request,
+        equal: bool,
         began: SystemTime,
         error: ClientError,
     ) -> Result<Created, ClientError> {
@@ -74,7 +77,8 @@ impl Client {
             // The request may still be in transit.
             Err(_) => return uncertain(error),
         };
-        let why = match first_difference(&described, request) {
+        let differs = if equal { None } else { first_difference_with_defaults(&described, request) };
+        let why = match differs {
             Some(path) => format!("its request differs, first at {path}"),
             None if submitted(&described.base) + CLOCKS_DIFFER < began => {
                 "it was submitted earlier".to_owned()
@@ -93,6 +97,14 @@ impl Client {
             other => Err(other),
         }
     }
+}
+
+/// Like [`first_difference`], but also finds the request equal that has the defaults of a server on this machine.
+fn first_difference_with_defaults(described: &TuningJob, request: &Request) -> Option<String> {
+    let first = first_difference(described, request)?;
+    let completed = Request::check_local(request.body().clone()).ok();
+    let is_equal = completed.is_some_and(|completed| first_difference(described, &completed).is_none());
+    (!is_equal).then_some(first)
 }
 
 fn taken(name: &str) -> ClientError {

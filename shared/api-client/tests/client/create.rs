@@ -50,6 +50,32 @@ async fn a_submission_without_effect_is_retried() {
     assert_eq!(posts(&stack), 2);
 }
 
+/// A server on this machine adds defaults to a request, so Describe shows another one.
+#[tokio::test]
+async fn regression_a_tuning_job_with_added_defaults_is_found_after_a_lost_response() {
+    let mut sent = sample::local_request("hb1");
+    sent["TrainingJobDefinition"].as_object_mut().unwrap().remove("RoleArn");
+    let completed = TuningRequest::check_local(sent.clone()).unwrap();
+    let sent = TuningRequest::from_stored(sent);
+    assert_ne!(sent.body(), completed.body());
+    let table = MemoryTable::default();
+    let arn = client(&Stack::start(table.clone())).create(&completed).await.unwrap().arn;
+    let again = response(200, &json!({"HyperParameterTuningJobArn": arn, "Existed": true}));
+    let refused = response(403, &json!({"message": "The security token included in the request is expired"}));
+    for next in [again, refused] {
+        let (posts, next) = (AtomicU32::new(0), Mutex::new(Some(next)));
+        let stack = Stack::with_rule(table.clone(), move |request, pass| {
+            match (request.method.as_str(), posts.fetch_add(1, Ordering::Relaxed)) {
+                ("POST", 0) => response(504, &json!({"message": "Endpoint request timed out"})),
+                ("POST", _) => next.lock().unwrap().take().unwrap(),
+                _ => pass(),
+            }
+        });
+        let created = client(&stack).create(&sent).await.unwrap();
+        assert_eq!((created.arn.as_str(), created.found), (arn.as_str(), true));
+    }
+}
+
 #[tokio::test]
 async fn an_existing_name_is_refused_without_a_retry() {
     let stack = Stack::start(MemoryTable::default());
