@@ -10,12 +10,17 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use http_api::{Answered, ApiError};
 
 use crate::routes;
+
+/// Where the page of a request is, compared with the server.
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Whether a request opens a page.
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// The hosts in whose name clients may send requests.
 #[derive(Debug, Clone)]
@@ -53,8 +58,14 @@ impl Hosts {
         let own = |origin: &str| {
             origin.strip_prefix("http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host))
         };
-        let foreign = origin.filter(|origin| !own(origin));
-        foreign.map(|origin| format!("requests of pages of {} are not allowed", shown(origin)))
+        if let Some(origin) = origin.filter(|origin| !own(origin)) {
+            return Some(format!("requests of pages of {} are not allowed", shown(origin)));
+        }
+        // A browser sends no `Origin` for an image, for example, but says where the page is. Links are fine.
+        let site = headers.get(&SITE).map(HeaderValue::as_bytes);
+        let is_link = headers.get(&MODE).is_some_and(|mode| mode.as_bytes() == b"navigate");
+        let is_own = site.is_none_or(|site| [b"same-origin".as_slice(), b"none"].contains(&site));
+        (!is_own && !is_link).then(|| "requests of pages of other sites are not allowed".to_owned())
     }
 
     fn accept(&self, host: &str) -> bool {
@@ -143,6 +154,24 @@ mod tests {
         for origin in ["https://evil.example", "http://localhost:8081", "https://localhost:8080", "null", ""]
         {
             assert!(refusal(&hosts, host, Some(origin)).is_some(), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_another_site_may_only_link_here() {
+        let hosts = Hosts::of("localhost", "127.0.0.1:8080".parse().unwrap());
+        for (site, mode, accepted) in [
+            ("none", "navigate", true),
+            ("same-origin", "cors", true),
+            ("cross-site", "navigate", true),
+            ("cross-site", "no-cors", false),
+            ("same-site", "no-cors", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("localhost:8080"));
+            headers.insert(SITE, HeaderValue::from_static(site));
+            headers.insert(MODE, HeaderValue::from_static(mode));
+            assert_eq!(hosts.refusal(&headers).is_none(), accepted, "{site} {mode}");
         }
     }
 }
