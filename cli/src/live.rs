@@ -177,7 +177,12 @@ impl Source {
                 Ok(page.tunings)
             }
             Self::Local { store, place } => {
-                let (mut rows, _) = lookup::list(store, None, usize::MAX).await?;
+                let (mut rows, mut next) = lookup::list(store, None, usize::MAX).await?;
+                while next.is_some() {
+                    let (more, after) = lookup::list(store, next, usize::MAX).await?;
+                    rows.extend(more);
+                    next = after;
+                }
                 rows.sort_by_key(|row| std::cmp::Reverse(row.created));
                 let mut shown = Vec::new();
                 for row in rows.iter().take(LISTED) {
