@@ -12,14 +12,16 @@ use crate::calls::Calls;
 /// Reports a response.
 pub(crate) fn answered(answered: &Answered, calls: Calls, report: &mut Report) {
     let Some(error) = &answered.error else {
-        // Reads through API Gateway are in its access log.
+        // Reads through API Gateway are in its access log. Changes are here too, with the ID of their tuning.
         let is_logged = calls == Calls::Invoke
             || matches!(
                 answered.operation,
                 "CreateHyperParameterTuningJob"
                     | "StopHyperParameterTuningJob"
                     | "DeleteHyperParameterTuningJob"
+                    | "StopTrainingJob"
                     | "ChangeLimits"
+                    | "AddTags"
             );
         if is_logged {
             report.log(about(answered, Entry::info(answered.operation)));

@@ -67,6 +67,35 @@ async fn a_tuning_job_in_aws_json_is_stored_with_listed_prices_and_described_ove
     assert_eq!(shown["HyperParameterTuningJobStatus"], "Stopping");
 }
 
+/// Asserts that a call through API Gateway succeeds, and that its only line has the operation and the tuning's ID.
+async fn assert_logged(stage: &Stage, event: &Value, operation: &str, id: &str) {
+    let invoked = stage.watch(PROGRAM, event).await;
+    assert_eq!(invoked.answer.as_ref().unwrap()["statusCode"], 200, "{operation}: {:?}", invoked.answer);
+    let lines = invoked.lines();
+    let [line] = lines.as_slice() else { panic!("{operation}: {lines:?}") };
+    assert_eq!((&line["action"], &line["tuning"]), (&json!(operation), &json!(id)));
+}
+
+/// Nothing named who had stopped a training job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_a_stop_of_a_training_job_and_new_tags_are_logged() {
+    let stage = Stage::open().await;
+    let id = stage.submit().await;
+    stage.decide().await;
+    let stop = asked("POST", &format!("/tuning-jobs/hb1/training-jobs/{id}-0-0-1/stop"));
+    assert_logged(&stage, &stop, "StopTrainingJob", &id).await;
+
+    let mut tags = sample();
+    tags["headers"]["x-amz-target"] = json!("SageMaker.AddTags");
+    let (_, shown) = answer(&stage, &asked("GET", "/tuning-jobs/hb1")).await;
+    let body = json!({
+        "ResourceArn": shown["HyperParameterTuningJobArn"],
+        "Tags": [{"Key": "team", "Value": "ads"}],
+    });
+    tags["body"] = json!(STANDARD.encode(body.to_string()));
+    assert_logged(&stage, &tags, "AddTags", &id).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_outside_the_guardrails_is_rejected() {
     let mut stage = Stage::open().await;
