@@ -28,8 +28,8 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
         tuned: job.configuration.0.clone(),
         final_objective: FinalObjective::new(tuning.request.objective_metric(), job.last_value),
         failure_reason: job.message.as_deref().map(failure_reason),
-        // The value of a failed job is shown, but it is no result.
-        objective_status: match (job.last_value.filter(|_| job.end.is_none_or(JobEnd::counts)), over) {
+        // The value of a failed job, or of one whose end is unknown, is shown, but it is no result.
+        objective_status: match (job.last_value.filter(|_| job.end.is_some_and(JobEnd::counts)), over) {
             (_, false) => "Pending",
             (Some(_), true) => "Succeeded",
             (None, true) => "Failed",
@@ -78,10 +78,17 @@ fn status(job: &JobSummary) -> &'static str {
         (Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError), _) => "Failed",
         (None, _) if job.never_started && job.message.is_some() => "Failed",
         (None, _) if job.never_started => "Stopped",
+        (None, _) if job.concluded => concluded_without_end(job),
         (None, JobPhase::Stopping) => "Stopping",
         (None, _) if job.stop.is_some() => "Stopping",
         (None, _) => "InProgress",
     }
+}
+
+/// Returns the status of a concluded job whose end never arrived, for example because the job was deleted. No later fact
+/// changes it, and its trial has ended in the same way.
+fn concluded_without_end(job: &JobSummary) -> &'static str {
+    if job.stop.is_some() { "Stopped" } else { "Failed" }
 }
 
 /// Returns how a job ended, or its present state, as one word.
@@ -96,6 +103,7 @@ pub fn state_of(job: &JobSummary) -> &'static str {
         (Some(JobEnd::ServiceError), _) => "ServiceError",
         (None, _) if job.never_started && job.message.is_some() => "Refused",
         (None, _) if job.never_started => "NotStarted",
+        (None, _) if job.concluded => concluded_without_end(job),
         (None, _) if job.stop.is_some() => "Stopping",
         (None, JobPhase::Starting) => "Starting",
         (None, JobPhase::Downloading) => "Downloading",

@@ -3,6 +3,7 @@
 mod active;
 mod change;
 mod cost;
+mod ends;
 mod explain;
 mod failures;
 mod pools;
