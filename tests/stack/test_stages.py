@@ -114,7 +114,7 @@ class Stages(unittest.TestCase):
                 of_all = {ids["KeyPolicy"], ids["NetworkPolicy"]}
                 wanted = {
                     "SweeperScheduleRole": {ids["KeyPolicy"]},
-                    "ActuatorRole": of_all | {ids["TrainingPolicy"]},
+                    "ActuatorRole": of_all | {ids["TrainingPolicy"], ids["HandOverPolicy"]},
                     "SweeperRole": of_all | {ids["TrainingPolicy"]},
                 }.get(logical, of_all)
                 self.assertEqual({policy["PolicyArn"] for policy in attached}, wanted)

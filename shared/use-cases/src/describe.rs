@@ -26,6 +26,7 @@ use wire::request::Request;
 use wire::stored;
 
 use crate::ports::table::Table;
+use crate::stops::STOP;
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
 pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
@@ -178,7 +179,7 @@ async fn status<T: Table>(store: &Store<T>, id: &str, loaded: &Loaded) -> Result
 }
 
 pub(crate) async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
-    let sk = format!("{}stop-requested", stored::fact_prefix(None));
+    let sk = format!("{}{STOP}", stored::fact_prefix(None));
     let key = wire::item::Key::new(stored::fact_partition(id), sk);
     Ok(store.table.get(&key).await?.is_some())
 }

@@ -23,6 +23,7 @@ pub mod prices;
 pub mod record;
 pub mod replay;
 pub mod rows;
+mod stops;
 pub mod store;
 pub mod submit;
 pub mod sweep;

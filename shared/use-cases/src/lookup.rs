@@ -7,6 +7,7 @@ use wire::stored::{INDEX, IndexRow};
 
 use crate::ports::table::{Page, Query, Table};
 use crate::record;
+use crate::stops::{self, STOP};
 use crate::store::{Store, StoreError};
 
 /// Why a tuning could not be found or stopped.
@@ -54,7 +55,7 @@ pub async fn stop_found<T: Table>(store: &Store<T>, id: &str, now: Time) -> Resu
     if status != "InProgress" && status != "Stopping" {
         return Err(LookupError::AlreadyEnded(status));
     }
-    let fact = Recorded { key: "stop-requested".to_owned(), at: now, fact: Fact::StopRequested };
+    let fact = Recorded { key: STOP.to_owned(), at: now, fact: Fact::StopRequested };
     record::deliver(&*store.table, id, &[fact], now).await.map_err(StoreError::from)?;
     Ok(())
 }
@@ -66,8 +67,9 @@ pub async fn stop_job_found<T: Table>(
     job: JobKey,
     now: Time,
 ) -> Result<(), LookupError> {
-    let fact =
-        Recorded { key: format!("stop-requested#{job}"), at: now, fact: Fact::JobStopRequested { job } };
+    let fact = Recorded { key: format!("{STOP}#{job}"), at: now, fact: Fact::JobStopRequested { job } };
+    // First, so that the sweeper finds every request that was accepted.
+    stops::list(&*store.table, id, &fact).await.map_err(StoreError::from)?;
     record::deliver(&*store.table, id, &[fact], now).await.map_err(StoreError::from)?;
     Ok(())
 }

@@ -73,12 +73,15 @@ impl Template {
         named.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
     }
 
-    /// Returns the grants of the role of `function`, from inline and managed policies.
+    /// Returns the grants of the role of `function`, from its inline and managed policies and from those that name it.
     pub fn grants(&self, function: &str) -> Vec<Grant> {
         let role = self.role(function);
         let own = self.properties(role)["Policies"].as_array().unwrap().iter();
         let managed = self.managed(role).into_iter().map(|policy| self.properties(policy));
-        let statements = own.chain(managed).flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
+        let names_role = |policy: &&Value| list(&policy["Roles"]).contains(&&json!({ "Ref": role }));
+        let attached = self.of_type("AWS::IAM::ManagedPolicy").into_values().filter(names_role);
+        let policies = own.chain(managed).chain(attached);
+        let statements = policies.flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
         let grants = statements.flat_map(|statement| {
             assert_eq!(statement["Effect"], "Allow", "{role} {statement}");
             list(&statement["Action"]).into_iter().map(move |action| Grant {

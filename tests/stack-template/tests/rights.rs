@@ -400,3 +400,28 @@ fn only_actions_without_resources_and_those_on_network_interfaces_are_granted_on
         assert!(template.grants(&logical(function)).iter().all(|grant| !grant.action.contains('*')));
     }
 }
+
+/// Long stack names broke every hand-over: `CloudFormation` shortens generated names, so that no pattern of the whole
+/// stack name matches.
+#[test]
+fn regression_no_policy_names_a_function_by_a_pattern() {
+    let template = Template::read();
+    let itself = grant(&template, Function::Actuator, "lambda:InvokeFunction");
+    assert_eq!(itself.resource, json!({"Fn::GetAtt": [logical(Function::Actuator), "Arn"]}));
+    let of = |kind| template.of_type(kind).into_iter();
+    let resources = of("AWS::IAM::Role").chain(of("AWS::IAM::ManagedPolicy"));
+    let policies = resources.flat_map(|(name, resource)| {
+        let inline = list(&resource["Policies"]).into_iter().chain([resource]);
+        inline.map(move |policy| (name, &policy["PolicyDocument"]["Statement"]))
+    });
+    let statements = policies.flat_map(|(name, all)| list(all).into_iter().map(move |one| (name, one)));
+    let invokes = |statement: &Value| list(&statement["Action"]).contains(&&json!("lambda:InvokeFunction"));
+    let mut found = 0;
+    for (name, statement) in statements.filter(|(_, statement)| invokes(statement)) {
+        found += 1;
+        for resource in list(&statement["Resource"]) {
+            assert!(resource.get("Fn::GetAtt").is_some(), "{name} allows to invoke {resource}");
+        }
+    }
+    assert_eq!(found, 2, "the schedule invokes the sweeper, and the actuator itself");
+}

@@ -4,7 +4,7 @@
 use futures_util::future::join_all;
 use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::state::{Job, State, Status, Trial};
+use tuning::state::{Job, State, Trial};
 use tuning::time::Millis;
 use tuning::time::Time;
 use wire::stored::{self, ActionRow, ActionStatus};
@@ -13,12 +13,12 @@ use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
-use crate::describe;
 use crate::perform::Due;
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
 use crate::record::{self, Put};
+use crate::stops;
 use crate::store::{Loaded, StoreError};
 
 /// A tuning without a step for this long is rung.
@@ -106,7 +106,7 @@ where
         }
         let silent = since_step >= SILENT_TUNING;
         let mut ring = loaded.head.step == 0;
-        ring |= loaded.state.status == Status::Active && describe::stop_is_stored(&self.store, id).await?;
+        ring |= stops::is_unheard(&self.store, id, &loaded.state).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             let fact = Recorded { key, at: now, fact: Fact::TimePassed };

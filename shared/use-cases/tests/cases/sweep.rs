@@ -9,5 +9,6 @@ mod orphans;
 mod others;
 mod pools;
 mod signs;
+mod stops;
 mod tidy;
 mod world;
