@@ -11,7 +11,7 @@ use wire::describe::{TrainingJobPage, TrainingJobSummary};
 use wire::names::{parse_job_key, parse_training_job_name};
 
 use crate::error::ApiError;
-use crate::list::{self, JobOrder, JobsQuery, token};
+use crate::list::{self, JobOrder, JobsQuery};
 
 /// Maximum number of jobs that a page with a status filter reads.
 const LOOKED_MAX: usize = 1_000;
@@ -25,10 +25,16 @@ pub(crate) async fn page<T: Table>(
     id: &str,
     asked: &JobsQuery,
 ) -> Result<Option<TrainingJobPage>, ApiError> {
+    let after = asked.after.as_deref().map(|content| list::place_of(content, id)).transpose()?;
+    let answer = |(jobs, next): (Vec<TrainingJobSummary>, Option<String>)| TrainingJobPage {
+        jobs,
+        next_token: next.map(|next| list::token_of(&asked.list(), id, &next)),
+    };
     if asked.order != JobOrder::Name {
-        return Ok(describe::jobs(store, place, id).await?.map(|jobs| sorted(jobs, asked)));
+        let jobs = describe::jobs(store, place, id).await?;
+        return Ok(jobs.map(|jobs| answer(sorted(jobs, asked, after))));
     }
-    let last = asked.after.as_deref().map(|text| parse_job_key(text).ok_or_else(list::wrong_token));
+    let last = after.map(|text| parse_job_key(text).ok_or_else(list::wrong_token));
     let (mut last, mut looked, mut shown) = (last.transpose()?, 0_usize, Vec::new());
     let more = loop {
         let room = asked.limit.saturating_sub(shown.len());
@@ -52,16 +58,21 @@ pub(crate) async fn page<T: Table>(
         }
     };
     let next = last.filter(|_| more).map(|key| key.to_string());
-    Ok(Some(answer(shown, next, asked)))
+    Ok(Some(answer((shown, next))))
 }
 
-/// Returns the requested page of `jobs`.
-fn sorted(jobs: Vec<TrainingJobSummary>, asked: &JobsQuery) -> TrainingJobPage {
+/// Returns the jobs of the page after `after`, and the place of the next page.
+fn sorted(
+    jobs: Vec<TrainingJobSummary>,
+    asked: &JobsQuery,
+    after: Option<&str>,
+) -> (Vec<TrainingJobSummary>, Option<String>) {
     let mut jobs: Vec<(String, TrainingJobSummary)> =
         jobs.into_iter().filter_map(|job| Some((position(&job, asked.order)?, job))).collect();
     jobs.sort_by(|(one, _), (other, _)| if asked.descending { other.cmp(one) } else { one.cmp(other) });
-    if let Some(after) = &asked.after {
-        jobs.retain(|(position, _)| if asked.descending { position < after } else { position > after });
+    if let Some(after) = after {
+        let follows = |position: &str| if asked.descending { position < after } else { position > after };
+        jobs.retain(|(position, _)| follows(position));
     }
     if let Some(status) = asked.status {
         jobs.retain(|(_, job)| job.status == status);
@@ -69,11 +80,7 @@ fn sorted(jobs: Vec<TrainingJobSummary>, asked: &JobsQuery) -> TrainingJobPage {
     let more = jobs.len() > asked.limit;
     jobs.truncate(asked.limit);
     let next = jobs.last().filter(|_| more).map(|(position, _)| position.clone());
-    answer(jobs.into_iter().map(|(_, job)| job).collect(), next, asked)
-}
-
-fn answer(jobs: Vec<TrainingJobSummary>, next: Option<String>, asked: &JobsQuery) -> TrainingJobPage {
-    TrainingJobPage { jobs, next_token: next.map(|next| token(&asked.list(), &next)) }
+    (jobs.into_iter().map(|(_, job)| job).collect(), next)
 }
 
 /// Returns the position of a job as a text that sorts in the given order; `None` if the order omits the job.
@@ -115,25 +122,23 @@ mod tests {
             final_objective: FinalObjective::new("m", value),
             ..TrainingJobSummary::default()
         };
-        let asked = |after: Option<String>| JobsQuery {
+        let asked = JobsQuery {
             order: JobOrder::FinalObjectiveMetricValue,
             descending: true,
             status: None,
-            after,
+            after: None,
             limit: 2,
         };
-        let numbers = |page: &TrainingJobPage| -> Vec<String> {
-            page.jobs.iter().map(|job| job.name.clone()).collect()
+        let names = |jobs: &[TrainingJobSummary]| -> Vec<String> {
+            jobs.iter().map(|job| job.name.clone()).collect()
         };
         let jobs = vec![job(0, Some(0.5)), job(1, Some(-1.0)), job(2, Some(0.9)), job(3, Some(0.7))];
-        let first = sorted(jobs.clone(), &asked(None));
-        assert_eq!(numbers(&first), ["hb1-abc123-2-0-1", "hb1-abc123-3-0-1"]);
-        let list = asked(None).list();
-        let after = list::place_in(first.next_token.as_deref().unwrap(), &list).unwrap();
+        let (first, next) = sorted(jobs.clone(), &asked, None);
+        assert_eq!(names(&first), ["hb1-abc123-2-0-1", "hb1-abc123-3-0-1"]);
         let mut left = jobs;
         left[3] = job(3, None);
-        let second = sorted(left, &asked(Some(after)));
-        assert_eq!(numbers(&second), ["hb1-abc123-0-0-1", "hb1-abc123-1-0-1"]);
-        assert!(second.next_token.is_none());
+        let (second, next) = sorted(left, &asked, next.as_deref());
+        assert_eq!(names(&second), ["hb1-abc123-0-0-1", "hb1-abc123-1-0-1"]);
+        assert!(next.is_none());
     }
 }

@@ -117,6 +117,14 @@ pub(crate) fn wrong_token() -> ApiError {
     wrong("NextToken", "the NextToken of the previous page of this list")
 }
 
+/// Returns the error for a token of another tuning job, which may have had the same name.
+fn token_of_another() -> ApiError {
+    ApiError::validation(
+        "invalid NextToken: it belongs to another tuning job, which may have been deleted: list again without it (at \
+         'NextToken')",
+    )
+}
+
 fn wrong(name: &str, allowed: &str) -> ApiError {
     ApiError::validation(format!("invalid {name}: expected {allowed} (at '{name}')"))
 }
@@ -140,6 +148,17 @@ pub(crate) fn place_in(token: &str, list: &str) -> Option<String> {
     let bytes = (token.len() <= TOKEN_CHARS_MAX).then(|| URL_SAFE_NO_PAD.decode(token).ok()).flatten()?;
     let text = String::from_utf8(bytes).ok()?;
     Some(text.strip_prefix(list)?.strip_prefix(':')?.to_owned())
+}
+
+/// Returns the token of the page after `place` of a `list` of tuning `id`. A later tuning may have the same name, so the
+/// token has the ID.
+pub(crate) fn token_of(list: &str, id: &str, place: &str) -> String {
+    token(list, &format!("{id}/{place}"))
+}
+
+/// Returns the place in the content of a token of [`token_of`]. Refuses a token of another tuning than `id`.
+pub(crate) fn place_of<'a>(content: &'a str, id: &str) -> Result<&'a str, ApiError> {
+    content.strip_prefix(id).and_then(|rest| rest.strip_prefix('/')).ok_or_else(token_of_another)
 }
 
 /// Returns the error for a missing tuning job.

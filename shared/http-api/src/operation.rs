@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use tuning::fact::JobKey;
-use use_cases::rows::Position;
 use wire::names::{parse_training_job_name, training_job_name};
 
 use crate::access::Right;
@@ -49,7 +48,7 @@ pub enum Operation {
     Cost {
         /// Name of the tuning job.
         tuning: String,
-        /// The last position of the previous page.
+        /// The content of the token: the ID of the tuning, and the last position of the previous page.
         after: Option<String>,
         /// Maximum number of training jobs.
         limit: usize,
@@ -58,8 +57,9 @@ pub enum Operation {
     Rows {
         /// Name of the tuning job.
         tuning: String,
-        /// The position where the page begins; `None` = the first page.
-        position: Option<Position>,
+        /// The content of the token: the ID of the tuning, and the position where the page begins; `None` = the first
+        /// page.
+        after: Option<String>,
         /// Maximum number of rows.
         limit: usize,
     },

@@ -25,7 +25,7 @@ use crate::access::{Caller, Right};
 use crate::amz::unknown_job;
 use crate::error::ApiError;
 use crate::jobs;
-use crate::list::{TuningsQuery, token, unknown, within, wrong_token};
+use crate::list::{TuningsQuery, place_of, token, token_of, unknown, within, wrong_token};
 use crate::names::Names;
 use crate::openapi;
 use crate::operation::{JobName, Operation, Resource};
@@ -37,6 +37,11 @@ const EFFORT_PER_LIST: usize = 1_000;
 const STATE_EFFORT: usize = 4;
 /// Maximum size of a report, in bytes. Lambda's limit of 6 MB counts the escapes of the response too.
 const REPORT_BYTES: usize = 4_000_000;
+/// Number of trials above which a report exceeds [`REPORT_BYTES`]. With one epoch and one hyperparameter, a trial that is
+/// compared has 1,200 bytes. With 81 epochs, 10,000 trials have 12.9 MB.
+const REPORT_COMPARED_TRIALS: u32 = 4_000;
+/// The same for trials that are never compared, of which the smallest have 600 bytes.
+const REPORT_TRIALS: u32 = 8_000;
 /// Maximum size of a page of decisions, in bytes; Lambda's limit is 6 MB.
 const DECISIONS_BYTES: usize = 2_000_000;
 
@@ -104,12 +109,14 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
                 Ok(tag_list(&tags::add(store, &found, new).await.map_err(|error| tag_error(error, name))?))
             }
             Operation::Cost { tuning, after, limit } => {
-                self.cost(&found, after.clone(), *limit).await?.ok_or_else(|| unknown(tuning))
+                let after = after.as_deref().map(|after| place_of(after, &found)).transpose()?;
+                self.cost(&found, after.map(str::to_owned), *limit).await?.ok_or_else(|| unknown(tuning))
             }
             Operation::Report(name) => self.report(&found, name, place).await,
-            Operation::Rows { tuning, position, limit } => {
+            Operation::Rows { tuning, after, limit } => {
                 let row = row.ok_or_else(|| unknown(tuning))?;
-                Ok(row_page(&rows::page(&*store.table, &row, position.clone(), *limit).await?))
+                let position = after.as_deref().map(|after| position(after, &found)).transpose()?;
+                Ok(row_page(&rows::page(&*store.table, &row, position, *limit).await?, &found))
             }
             Operation::Decisions { after, limit, .. } => {
                 Ok(json!(self.decisions(&found, *after, *limit).await?))
@@ -159,7 +166,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     async fn cost(&self, id: &str, after: Option<String>, limit: usize) -> Result<Option<Value>, ApiError> {
         let page = cost::booked(&self.submit.store, id, after, limit).await.map_err(cost_error)?;
         let with_token = |page: CostPage| {
-            let next_token = page.next_token.as_ref().map(|next| token(COST, next));
+            let next_token = page.next_token.as_ref().map(|next| token_of(COST, id, next));
             json!(CostPage { next_token, ..page })
         };
         Ok(page.map(with_token))
@@ -167,15 +174,26 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
 
     /// Returns the report of tuning `id`, if it is not too large for a response.
     async fn report(&self, id: &str, name: &str, place: &Place) -> Result<Value, ApiError> {
-        let document = report::read(&self.submit.store, place, id).await?.ok_or_else(|| unknown(name))?;
+        let store = &*self.submit.store;
+        let too_large = |size: String| {
+            ApiError::validation(format!(
+                "the report has {size}, more than a response may have: write it with hyperband report {name} --endpoint"
+            ))
+        };
+        // Refused before the steps are read: that takes most of the time of a response, again at each retry.
+        let loaded = store.load(id).await?.ok_or_else(|| unknown(name))?;
+        let is_compared = loaded.tuning.definition.compared().is_some();
+        let most = if is_compared { REPORT_COMPARED_TRIALS } else { REPORT_TRIALS };
+        let trials = loaded.state.next_trial.0;
+        if trials > most {
+            return Err(too_large(format!("{trials} trials")));
+        }
+        let document = report::read(store, place, id).await?.ok_or_else(|| unknown(name))?;
         let page = report::html::page(&document);
         if page.len() <= REPORT_BYTES {
             return Ok(Value::String(page));
         }
-        Err(ApiError::validation(format!(
-            "the report has {} MB, more than a response may have: write it with hyperband report {name} --endpoint",
-            page.len() / 1_000_000
-        )))
+        Err(too_large(format!("{} MB", page.len() / 1_000_000)))
     }
 
     /// Returns the training job `name` of the tuning `found`, which may be another one of this name.
@@ -274,8 +292,13 @@ fn cost_error(error: CostError) -> ApiError {
     }
 }
 
-fn row_page(page: &rows::RowPage) -> Value {
-    let next_token = page.next.as_ref().map(|next| token(ROWS, &next.text()));
+/// Returns the position in the content of a token of the rows of tuning `id`.
+fn position(content: &str, id: &str) -> Result<rows::Position, ApiError> {
+    rows::Position::read(place_of(content, id)?).ok_or_else(wrong_token)
+}
+
+fn row_page(page: &rows::RowPage, id: &str) -> Value {
+    let next_token = page.next.as_ref().map(|next| token_of(ROWS, id, &next.text()));
     json!(RowPage { rows: page.rows.iter().map(row_json::encode).collect(), next_token })
 }
 

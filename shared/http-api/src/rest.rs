@@ -1,10 +1,9 @@
 //! Reads operations in JSON over HTTP, from the method and the path.
 
-use use_cases::rows::Position;
 use wire::events::http::HttpRequest;
 
 use crate::error::ApiError;
-use crate::list::{JobsQuery, MAX_RESULTS_MAX, Members, TuningsQuery, place_in, wrong_token};
+use crate::list::{JobsQuery, MAX_RESULTS_MAX, Members, TuningsQuery};
 use crate::operation::{JobName, Operation};
 
 /// The routes in API Gateway's format, as in the stack's template. The last is for AWS JSON.
@@ -66,10 +65,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             query.only(&["NextToken", "MaxResults"])?;
             let limit = query.number("MaxResults", ROWS_MAX)?.unwrap_or(ROWS_MAX);
             let limit = usize::try_from(limit).unwrap_or(1);
-            let token = query.next_token()?.map(|token| {
-                place_in(token, ROWS).and_then(|place| Position::read(&place)).ok_or_else(wrong_token)
-            });
-            Ok(Operation::Rows { tuning: named(name)?, position: token.transpose()?, limit })
+            Ok(Operation::Rows { tuning: named(name)?, after: query.after(ROWS)?, limit })
         }
         ("GET", ["tuning-jobs", name, "report"]) => Ok(Operation::Report(named(name)?)),
         ("GET", ["tuning-jobs", name, "cost"]) => {

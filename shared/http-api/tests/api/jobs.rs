@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobEnd, JobKey, MetricLine, Recorded};
+use tuning::summary::JobSummary;
 use tuning::time::Time;
+use use_cases::describe;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;
 use wire::row_json;
 use wire::sample::request;
+use wire::stored::{self, Head};
 
 use crate::{TestApi, amz, decided, get, open, rest, submitted};
 
@@ -114,7 +117,7 @@ async fn a_stopped_training_job_is_ordered_to_stop_and_its_tuning_goes_on() {
     assert_eq!(amz_of(&api, "StopTrainingJob", &name).await, (200, json!({})));
     let facts = api.submit.store.all(&format!("F#{id}"), "1-0-1#").await.unwrap();
     assert_eq!(facts.len(), 1);
-    let fact = wire::stored::fact(&facts[0]).unwrap();
+    let fact = stored::fact(&facts[0]).unwrap();
     assert_eq!(fact.fact, Fact::JobStopRequested { job: JobKey::new(1, 0, 1) });
     // Again: the same fact.
     let path = format!("/tuning-jobs/hb1/training-jobs/{id}-1-0-1/stop");
@@ -209,6 +212,51 @@ async fn the_rows_of_a_tuning_are_a_whole_copy_of_it() {
     assert_eq!((replayed.steps, replayed.difference), (3, None));
     let (status, _) = get(&api, "/tuning-jobs/hb1/rows?NextToken=dHVuaW5ncw").await;
     assert_eq!(status, 400);
+}
+
+/// Deletes `hb1` as after its end.
+async fn deleted(api: &TestApi, id: &str) {
+    let table = &api.submit.store.table;
+    let head = api.submit.store.head(id).await.unwrap().unwrap();
+    let head = Head { status: "Stopped".to_owned(), ..head };
+    table.write(Write::Put(head.row(id), Condition::Always)).await.unwrap();
+    table.write(Write::Delete(stored::active_row(id).key, Condition::Always)).await.unwrap();
+    assert_eq!(rest(api, "DELETE", "/tuning-jobs/hb1", &Value::Null).await, (200, json!({})));
+}
+
+/// The second page came silently from the new tuning.
+#[tokio::test]
+async fn regression_the_token_of_a_deleted_tuning_is_refused_by_the_next_one_of_its_name() {
+    let api = open();
+    let id = running(&api).await;
+    ends(&api, &id).await;
+    let (_, ended) = describe::summaries(&api.submit.store, &id).await.unwrap().unwrap();
+    let copies = (90..93).map(|trial| JobSummary { job: JobKey::new(trial, 0, 1), ..ended[0].clone() });
+    for copy in copies {
+        let row = stored::job_row(&id, &copy);
+        api.submit.store.table.write(Write::Put(row, Condition::Always)).await.unwrap();
+    }
+    let lists = ["rows", "cost", "training-jobs", "training-jobs?SortBy=CreationTime"].map(|list| {
+        let joint = if list.contains('?') { '&' } else { '?' };
+        format!("/tuning-jobs/hb1/{list}{joint}MaxResults=1")
+    });
+    let mut tokens = Vec::new();
+    for list in &lists {
+        let (status, page) = get(&api, list).await;
+        assert_eq!(status, 200, "{page}");
+        let token = page["NextToken"].as_str().unwrap().to_owned();
+        assert_eq!(get(&api, &format!("{list}&NextToken={token}")).await.0, 200, "{list}");
+        tokens.push(token);
+    }
+    deleted(&api, &id).await;
+    let again = running(&api).await;
+    assert_ne!(again, id);
+    for (list, token) in lists.iter().zip(tokens) {
+        assert_eq!(get(&api, list).await.0, 200, "{list}");
+        let (status, error) = get(&api, &format!("{list}&NextToken={token}")).await;
+        assert_eq!((status, &error["__type"]), (400, &json!("ValidationException")), "{list}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("NextToken"), "{error}");
+    }
 }
 
 /// The name in an ARN is in lower case. `ListTags` of a training job, and so `best_estimator()` of the SDK, failed.

@@ -5,6 +5,7 @@ mod access;
 mod jobs;
 mod lists;
 mod openapi;
+mod reports;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
