@@ -67,6 +67,8 @@ pub(crate) struct Checker {
     pub(crate) refused_for_month: usize,
     /// Stops that were ordered since the last minute.
     pub(crate) stops_ordered: Vec<(String, JobKey)>,
+    /// Accepted requests to stop one job since the last check.
+    pub(crate) job_stops_accepted: Vec<(String, JobKey)>,
     /// Number of tunings in the list of active tunings.
     pub(crate) active: usize,
     deadlines: deadlines::Deadlines,
@@ -228,6 +230,7 @@ impl Checker {
             months: month::Months::default(),
             refused_for_month: 0,
             stops_ordered: Vec::new(),
+            job_stops_accepted: Vec::new(),
             active: 0,
             deadlines: deadlines::Deadlines::default(),
         }

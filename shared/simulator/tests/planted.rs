@@ -190,6 +190,19 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 Choices { hyperband: Some((30, 60, 3)), max_runtime_seconds: 21_600, ..Choices::plain() };
             made(Plan { safety_ms: 10 * MINUTE, epoch_ms: 120_000, ..plan }, &long)
         }
+        // The stream loses the stop of a job that runs on after the faults, in a tuning that is never silent.
+        Mutation::JobStopUnlisted => {
+            let plan = plan(&[(Kind::StreamLost, 0.5)]);
+            let long = Choices {
+                hyperband: Some((30, 60, 3)),
+                max_parallel: 8,
+                max_runtime_seconds: 21_600,
+                ..Choices::plain()
+            };
+            let mut run = made(Plan { safety_ms: 15 * MINUTE, epoch_ms: 120_000, ..plan }, &long);
+            run.cases[0].stop_jobs_at = (6..12).map(|minute| minute * MINUTE).collect();
+            run
+        }
         // Programs diverge in an epoch of a rung.
         Mutation::PromoteDiverged => made(plan(&[(Kind::ProgramDiverges, 0.5)]), &Choices::plain()),
         // Programs hang, some of them after their last epoch.

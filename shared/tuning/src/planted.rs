@@ -148,6 +148,7 @@ mod list {
         SignOfLifeUnreported "the sweeper does not report that a quiet job is still present",
         SilentTuningIgnored "no ring of the sweeper has an effect",
         DeadlineUnreported "the sweeper never reports that a deadline has passed",
+        JobStopUnlisted "a user's stop of a job is not stored for the sweeper",
         OrphanNeverStopped "a running job without a row is never stopped",
         ForeignJobStopped "a running job without our tag is stopped",
         GrantAnsweredTwice "a request for money that is performed twice is granted twice",

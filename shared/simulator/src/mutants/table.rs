@@ -140,6 +140,10 @@ impl Mutant {
         if pk.starts_with(RING_PREFIX) && is_on(Mutation::RingIgnored) {
             return true;
         }
+        let is_listed_stop = || sk.starts_with(&format!("{}stop-requested#", stored::fact_prefix(None)));
+        if pk.starts_with(FACT_PREFIX) && is_listed_stop() && is_on(Mutation::JobStopUnlisted) {
+            return true;
+        }
         if !self.runs(Function::Sweeper) {
             return false;
         }

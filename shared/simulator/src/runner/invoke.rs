@@ -142,7 +142,13 @@ fn user_stop_job(process: Process, case: usize, job: JobKey) -> Running {
         let now = process.port.now();
         let found = lookup::find(&process.store, &name).await;
         let stopped = match found {
-            Ok(row) => lookup::stop_job_found(&process.store, &row.id, job, now).await,
+            Ok(row) => {
+                let stopped = lookup::stop_job_found(&process.store, &row.id, job, now).await;
+                if stopped.is_ok() {
+                    lock(&process.port.world).check.job_stops_accepted.push((row.id, job));
+                }
+                stopped
+            }
             Err(error) => Err(error),
         };
         let outcome = match stopped {

@@ -1,5 +1,6 @@
-//! Bounds in time, checked once a minute: unknown jobs (P7), ordered stops that are not performed (P2), and the
-//! requests of an idle stack (P8). Also plants the unknown jobs of P7; otherwise it only reads the world.
+//! Bounds in time, checked once a minute: unknown jobs (P7), ordered stops that are not performed and accepted stops of
+//! jobs that are not ordered (P2), and the requests of an idle stack (P8). Also plants the unknown jobs of P7; otherwise
+//! it only reads the world.
 //!
 //! Only minutes that begin at least [`GRACE_MINUTES`] after the last fault count. While faults strike, sweeps are
 //! skipped, listings fail and processes freeze without limit, so no bound holds. Afterwards the full bound holds,
@@ -52,6 +53,8 @@ pub(crate) struct Watch {
     /// Ordered stops that are not performed yet: minutes since, and whether the stop was ordered long after the last
     /// fault.
     stops: BTreeMap<(String, JobKey), (i64, bool)>,
+    /// Jobs that a user stopped and whose stop is not ordered yet, in the same way.
+    job_stops: BTreeMap<(String, JobKey), (i64, bool)>,
     /// Whether no tuning is active.
     idle: bool,
     /// Whether a job ran in the current minute, so that the sweeper has work.
@@ -76,6 +79,7 @@ impl World {
         if self.watch.calm > GRACE_MINUTES {
             self.watch_orphans();
             self.watch_stops();
+            self.watch_job_stops();
             if self.watch.calm > QUIET_MINUTES {
                 self.watch_silence();
                 self.watch_diverged();
@@ -133,6 +137,39 @@ impl World {
             }
         });
         self.watch.stops = open;
+        self.violations(wrong);
+    }
+
+    /// Checks that the decider orders each stop of a job that a user was promised.
+    fn watch_job_stops(&mut self) {
+        let fresh = self.watch.calm > OLD_STOP_MINUTES;
+        for stop in std::mem::take(&mut self.check.job_stops_accepted) {
+            self.watch.job_stops.insert(stop, (0, fresh));
+        }
+        // During a stream outage the decider receives nothing.
+        let outage_until = self.plan.stream_outage.map_or(0, |(_, to)| self.start + to);
+        if self.now < outage_until {
+            return;
+        }
+        let mut open = std::mem::take(&mut self.watch.job_stops);
+        let mut wrong = Vec::new();
+        open.retain(|(id, key), (minutes, fresh)| {
+            let known = self.check.books.get(id).and_then(|book| book.jobs.get(key));
+            let is_over = known.is_none_or(|job| job.stop_ordered || job.end_seen || job.concluded);
+            let runs = self.training.of(id).any(|job| job.key == *key && job.now.status == "InProgress");
+            if is_over || !runs {
+                return false;
+            }
+            *minutes += 1;
+            let most = if *fresh { FRESH_STOP_MINUTES } else { OLD_STOP_MINUTES };
+            if *minutes > most {
+                wrong.push(format!(
+                    "P2: the accepted stop of job {key} of {id} was not ordered for {minutes} min"
+                ));
+            }
+            *minutes <= most
+        });
+        self.watch.job_stops = open;
         self.violations(wrong);
     }
 
