@@ -46,9 +46,12 @@ impl Ends {
             failing: BTreeSet::new(),
         };
         // The jobs run already: after a fault of the table, `report` prints it and reads again.
-        for id in unfinished(&ends.store).await.unwrap_or_default() {
-            print_err(&format!("continuing {}\n", name(&id)));
-            ends.known.insert(id, false);
+        for id in active(&ends.store).await.unwrap_or_default() {
+            let ended = has_ended(&ends.store, &id).await.unwrap_or(false);
+            if !ended {
+                print_err(&format!("continuing {}\n", name(&id)));
+            }
+            ends.known.insert(id, ended);
         }
         ends
     }

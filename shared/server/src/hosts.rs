@@ -19,8 +19,8 @@ use crate::routes;
 
 /// Where the page of a request is, compared with the server.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Whether a request opens a page.
-const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+/// What the response is for: `document` for a page in its own tab.
+const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The hosts in whose name clients may send requests.
 #[derive(Debug, Clone)]
@@ -61,9 +61,9 @@ impl Hosts {
         if let Some(origin) = origin.filter(|origin| !own(origin)) {
             return Some(format!("requests of pages of {} are not allowed", shown(origin)));
         }
-        // A browser sends no `Origin` for an image, for example, but says where the page is. Links are fine.
+        // A browser sends no `Origin` for an image or a frame, but says where the page is. Links are fine.
         let site = headers.get(&SITE).map(HeaderValue::as_bytes);
-        let is_link = headers.get(&MODE).is_some_and(|mode| mode.as_bytes() == b"navigate");
+        let is_link = headers.get(&DESTINATION).is_some_and(|dest| dest.as_bytes() == b"document");
         let is_own = site.is_none_or(|site| [b"same-origin".as_slice(), b"none"].contains(&site));
         (!is_own && !is_link).then(|| "requests of pages of other sites are not allowed".to_owned())
     }
@@ -160,18 +160,19 @@ mod tests {
     #[test]
     fn a_page_of_another_site_may_only_link_here() {
         let hosts = Hosts::of("localhost", "127.0.0.1:8080".parse().unwrap());
-        for (site, mode, accepted) in [
-            ("none", "navigate", true),
-            ("same-origin", "cors", true),
-            ("cross-site", "navigate", true),
-            ("cross-site", "no-cors", false),
-            ("same-site", "no-cors", false),
+        for (site, destination, accepted) in [
+            ("none", "document", true),
+            ("same-origin", "empty", true),
+            ("cross-site", "document", true),
+            ("cross-site", "image", false),
+            ("cross-site", "iframe", false),
+            ("same-site", "image", false),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static("localhost:8080"));
             headers.insert(SITE, HeaderValue::from_static(site));
-            headers.insert(MODE, HeaderValue::from_static(mode));
-            assert_eq!(hosts.refusal(&headers).is_none(), accepted, "{site} {mode}");
+            headers.insert(DESTINATION, HeaderValue::from_static(destination));
+            assert_eq!(hosts.refusal(&headers).is_none(), accepted, "{site} {destination}");
         }
     }
 }
