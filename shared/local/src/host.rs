@@ -212,8 +212,13 @@ impl Claimed {
     pub async fn open(self) -> Result<Host, HostError> {
         let Self { config, table, store } = self;
         let HostConfig { data_dir, sweep_every, .. } = config.clone();
-        // The rings below make the decider read all earlier changes.
         let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
+        // The first records of the stream make the decider read all earlier changes. Otherwise the news of a job could start
+        // another one although the user has stopped the tuning.
+        for row in store.all(ACTIVE, "").await? {
+            let Some(id) = active_id(&row) else { continue };
+            record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
+        }
         let training = Config { stopping: stopping(&store).await?, ..training_config(config) };
         let (training, feeds) = TrainingService::open(training).await?;
         let actuator = || LocalActuator {
@@ -244,10 +249,6 @@ impl Claimed {
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
         let (cut, cuts) = watch::channel(Cuts::new());
         pumps.spawn(pumps::logs(feeds.logs, logs, failures, cut));
-        for row in store.all(ACTIVE, "").await? {
-            let Some(id) = active_id(&row) else { continue };
-            record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
-        }
         let claim = Duration::from(CLAIM + Millis(500));
         pumps.spawn(pumps::sweeps(sweeper, (table.clone(), Arc::clone(&store)), sweep_every, claim, errors));
         let submit = Submit {

@@ -95,50 +95,47 @@ impl<T: Table> Decider<T> {
             jobs.extend(state.pools.iter().map(|pool| pool.job));
         }
         let mut first = first;
-        if first.iter().any(is_change) {
+        let mut stored = Vec::new();
+        if ring || first.iter().any(is_request) {
             // The latest change of a user counts: a lower cap that a later change has replaced must not end the tuning.
-            let mut changes = self.stored_changes(id).await?;
-            first.retain(|fact| !is_change(fact));
-            changes.append(&mut first);
-            first = changes;
+            // And a stop comes before the stored end of a job, which would start another one.
+            let (mut requests, others): (Vec<_>, Vec<_>) =
+                self.stored_facts(id).await?.into_iter().partition(is_request);
+            requests.append(&mut first);
+            (first, stored) = (requests, others);
         }
         self.absorb(id, &first, steps).await?;
         for job in jobs {
-            self.absorb_stored(id, Some(job), steps).await?;
+            self.absorb_stored(id, job, steps).await?;
         }
         if ring {
-            self.absorb_stored(id, None, steps).await?;
+            let (bills, stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(comes_last);
+            self.absorb(id, &stored, steps).await?;
+            self.absorb(id, &bills, steps).await?;
         }
         self.absorb(id, &last, steps).await
     }
 
-    /// Returns all stored changes of limits.
-    async fn stored_changes(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
-        let rows = self.store.all(&stored::fact_partition(id), &stored::fact_prefix(None)).await?;
-        // Damaged rows are handled where all facts are read.
-        Ok(rows.iter().filter_map(|row| stored::fact(row).ok()).filter(is_change).collect())
+    /// Returns all stored facts of the tuning itself, without those of its jobs.
+    async fn stored_facts(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
+        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(None), FACT_ROWS);
+        let mut facts = Vec::new();
+        loop {
+            let page = self.store.table.query(&query).await?;
+            facts.extend(readable(&page.items)?);
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(facts),
+            }
+        }
     }
 
-    async fn absorb_stored(
-        &self,
-        id: &str,
-        job: Option<JobKey>,
-        steps: &mut Vec<Step>,
-    ) -> Result<(), StoreError> {
-        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(job), FACT_ROWS);
+    async fn absorb_stored(&self, id: &str, job: JobKey, steps: &mut Vec<Step>) -> Result<(), StoreError> {
+        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(Some(job)), FACT_ROWS);
         let mut bills = Vec::new();
         loop {
             let page = self.store.table.query(&query).await?;
-            let mut facts = Vec::new();
-            for item in &page.items {
-                match stored::fact(item) {
-                    Ok(fact) => facts.push(fact),
-                    Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
-                    // A damaged row must not hide the other facts. It stays in the table for inspection.
-                    Err(StoredError::Unreadable { .. }) => {}
-                }
-            }
-            let (last, first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
+            let (last, first): (Vec<_>, Vec<_>) = readable(&page.items)?.into_iter().partition(comes_last);
             bills.extend(last);
             self.absorb(id, &first, steps).await?;
             match page.next {
@@ -155,7 +152,7 @@ impl<T: Table> Decider<T> {
     /// raised cap cannot revive a tuning that has ended.
     async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
         let mut facts = facts.to_vec();
-        let mut changes_folded = false;
+        let mut requests_folded = false;
         let mut races = 0;
         let mut parked = Vec::new();
         'load: loop {
@@ -172,11 +169,12 @@ impl<T: Table> Decider<T> {
                     continue 'load;
                 }
                 if let Some(step) = &advanced.step {
-                    if !changes_folded && ends_at_cap(step) {
-                        changes_folded = true;
-                        let mut changes = self.stored_changes(id).await?;
-                        changes.append(&mut facts);
-                        facts = changes;
+                    if !requests_folded && ends_at_cap(step) {
+                        requests_folded = true;
+                        let mut requests = self.stored_facts(id).await?;
+                        requests.retain(is_request);
+                        requests.append(&mut facts);
+                        facts = requests;
                         continue 'load;
                     }
                     if !self.commit(&mut loaded, step, &advanced).await? {
@@ -340,8 +338,23 @@ fn ends_at_cap(step: &Step) -> bool {
     })
 }
 
-fn is_change(fact: &Recorded) -> bool {
-    matches!(fact.fact, Fact::LimitsChanged { .. })
+/// Returns the facts in these rows.
+fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
+    let mut facts = Vec::new();
+    for row in rows {
+        match stored::fact(row) {
+            Ok(fact) => facts.push(fact),
+            Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+            // A damaged row must not hide the other facts. It stays in the table for inspection.
+            Err(StoredError::Unreadable { .. }) => {}
+        }
+    }
+    Ok(facts)
+}
+
+/// Returns whether a fact is a user's request: a change of limits or a stop.
+fn is_request(fact: &Recorded) -> bool {
+    matches!(fact.fact, Fact::LimitsChanged { .. } | Fact::StopRequested | Fact::JobStopRequested { .. })
 }
 
 /// Returns whether a fact is folded after all others: the facts that complete a job's facts or confirm its bill, and the

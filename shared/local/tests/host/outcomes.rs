@@ -148,24 +148,26 @@ async fn a_stop_request_stops_running_jobs_and_ends_the_tuning() {
     host.shutdown().await;
 }
 
-/// The host continued these jobs until the decider ordered their stops.
+/// The host continued these jobs until the decider ordered their stops, and the news of their ends started others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn regression_no_job_of_a_stopped_tuning_runs_another_command() {
     let mut fixture = Fixture { slots: NonZeroU32::new(1), ..Fixture::new("sleep 600") };
     let host = fixture.open().await;
     let id = host.submit(request("halt", 8).to_string().as_bytes()).await.unwrap().id();
-    let mut changes = host.changes();
-    while host.store().load(&id).await.unwrap().unwrap().state.running() < 2 {
-        changes.changed().await.unwrap();
+    // The second job waits for the slot of the first one.
+    let jobs = fixture.data().join("training/jobs");
+    let is_created = |job: &std::fs::DirEntry| job.path().join("job.json").exists();
+    while std::fs::read_dir(&jobs).unwrap().flatten().filter(is_created).count() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     host.shutdown().await;
     let mark = fixture.data().join("another-command-ran");
-    fixture.script = format!("touch {}; sleep 600", mark.display());
+    fixture.script = format!("echo $TRAINING_JOB_NAME >> {}; sleep 600", mark.display());
     let claimed = Claimed::claim(fixture.config()).await.unwrap();
     lookup::stop(claimed.store(), "halt", SystemClock.now()).await.unwrap();
     let host = claimed.open().await.unwrap();
     host.ended(&id).await.unwrap();
     assert_eq!(host.describe(&id).await.unwrap().unwrap().base.status, "Stopped");
     host.shutdown().await;
-    assert!(!mark.exists());
+    assert!(!mark.exists(), "{:?}", std::fs::read_to_string(&mark));
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
-use tuning::ruling::StopWhy;
+use serde_json::json;
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::ruling::{Order, Ruling, StopWhy};
 use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::lookup;
 use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::record;
 use use_cases::store::Store;
 use wire::names::training_job_name;
 use wire::stored::{self, RING_PREFIX};
 
-use super::world::{MINUTE, World, now, unpaced};
+use super::world::{MINUTE, World, now, request, unpaced};
 
 fn store(world: &World) -> Arc<Store<World>> {
     Arc::new(Store::new(Arc::new(world.clone())))
@@ -116,4 +118,27 @@ fn the_check_for_stops_needs_one_query_for_all_jobs_of_a_tuning() {
     let (reads, queries, _) = requests(1);
     let (more_reads, more_queries, _) = requests(20);
     assert_eq!((more_reads, more_queries), (reads, queries));
+}
+
+/// The decider started another job in place of the ended one, and then stopped it. Its start could come first.
+#[test]
+fn regression_a_stored_stop_comes_before_the_stored_end_of_a_job() {
+    for asked in [false, true] {
+        let world = World::new();
+        let mut request = request("one", 2);
+        request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(9);
+        let id = world.submit_request(&request);
+        let (jobs, at) = (world.live(&id), Time(world.lock().now));
+        let phase = JobPhase::Ended(JobEnd::Stopped);
+        let (job, message) = (jobs[0], None);
+        let ended = Fact::JobStateChanged { job, phase, started: Some(at), ended: Some(at), message };
+        let ended = Recorded { key: format!("state#{job}#Stopped"), at, fact: ended };
+        now(record::deliver(&world, &id, &[ended], at)).unwrap();
+        if asked {
+            now(lookup::stop_found(&store(&world), &id, at)).unwrap();
+        }
+        let steps = now(Decider { store: store(&world) }.decide(&id, &[], true)).unwrap();
+        let mut orders = steps.iter().flat_map(|step| &step.rulings).filter_map(Ruling::order);
+        assert_eq!(orders.any(|order| matches!(order, Order::Start { .. })), !asked);
+    }
 }
