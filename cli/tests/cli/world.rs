@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wire::sample;
 
-/// Maximum wait of a test.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Maximum wait of a test. No test needs an idle machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Prints nine epochs quickly. A greater `x` is better.
 pub(crate) const QUICK: &str = r#"

@@ -33,7 +33,7 @@ pub const STACK: &str = "test-stack";
 /// Stack ARN in the functions' environment.
 const ACCOUNT_ARN: &str = "arn:aws:sagemaker:us-east-1:000000000000:*";
 /// Time-out of a function.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 struct At(i64);
 

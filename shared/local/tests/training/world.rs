@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use use_cases::ports::training::{JobLogs, LogLine, TrainingJobs};
 
 /// The time-out of each wait of a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,

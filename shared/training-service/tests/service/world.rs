@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use training_service::{Server, Settings};
 
 /// The time-out of each wait of a test.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_mins(4);
 /// Ends, logs metrics, fails or sleeps, as the hyperparameter `program` says.
 const SCRIPT: &str = "case $SM_HP_PROGRAM in ends) echo one; echo two;; fails) exit 3;; \
                       measures) echo loss=1.5; echo loss=0.25; echo done;; *) exec sleep 600;; esac";
