@@ -36,7 +36,9 @@ samples=$!
 .work/emulator/bin/python -B test_documents.py
 .work/emulator/bin/python -B test_doctor.py
 .work/emulator/bin/python -B test_events.py
-wait "$clients" || { cat "$logs/clients"; exit 1; }
-wait "$samples" || { cat "$logs/samples"; exit 1; }
-wait "$tunings" || { cat "$logs/tunings"; exit 1; }
+failed=0
+wait "$clients" || failed=1
+wait "$samples" || failed=1
+wait "$tunings" || failed=1
 cat "$logs/clients" "$logs/samples" "$logs/tunings"
+exit "$failed"
