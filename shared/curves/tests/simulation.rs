@@ -46,7 +46,6 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
             max_instances: None,
             target: None,
             not_improving: None,
-            first_failures: 0,
         },
         job: JobShape {
             instance_count: 1,

@@ -11,6 +11,8 @@ mod deadlines;
 mod decisions;
 mod diverged;
 pub(crate) mod end;
+mod failing;
+pub(crate) mod judged;
 mod last_epoch;
 mod launch;
 mod limits;
@@ -22,6 +24,7 @@ pub(crate) mod rules;
 mod rungs;
 mod silence;
 mod steps;
+mod target;
 
 pub(crate) use deadlines::{can_sweeps_fail, conclusions};
 
@@ -32,7 +35,7 @@ use tuning::definition::Definition;
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey};
 use tuning::ids::{BracketId, RungId, TrialId};
-use tuning::ruling::{EndReason, Launch, Order, Ruling};
+use tuning::ruling::{EndReason, Launch, Order, Ruling, StopWhy};
 use tuning::state::State;
 use use_cases::memory::Change;
 use wire::stored;
@@ -161,6 +164,8 @@ pub(crate) struct JobBook {
     /// The margin of reservations when its first bill was booked, in micro-dollars.
     margin_at_bill: u64,
     pub(crate) stop_ordered: bool,
+    /// Why it was ordered to stop.
+    pub(crate) stop_why: Option<StopWhy>,
     bill_ordered: bool,
     pub(crate) end_seen: bool,
     /// Whether a user asked to stop it.

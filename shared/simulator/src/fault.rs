@@ -134,6 +134,9 @@ kinds! {
     CapacityShort "job: no capacity for its choice of instances for up to 2 h" 0.3 Reach::World,
     ProgramIgnoresEpochs "program: trains beyond its epoch limit" 0.15 Reach::World,
     BillRises "bill: rises within a minute" 0.3 Reach::World,
+    ProgramGlitches "program: one NaN" 0.5 Reach::World,
+    ProgramOutOfMemory "program: a configuration fails at once" 0.8 Reach::World,
+    ProgramSavesLong "program: saves its model for minutes" 0.5 Reach::World,
 }
 
 /// The fault rates of a history, and the hits so far.

@@ -47,7 +47,6 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
             max_instances: None,
             target: None,
             not_improving: None,
-            first_failures: 0,
         },
         job: JobShape {
             instance_count: 3,

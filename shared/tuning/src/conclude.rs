@@ -95,6 +95,7 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
         | StopWhy::MaxResource
         | StopWhy::PastLevel { .. }
         | StopWhy::TuningEnding
+        | StopWhy::TargetReached { .. }
         | StopWhy::Requested
         | StopWhy::Interruptions { .. }
         | StopWhy::NoObjective { .. }

@@ -6,6 +6,7 @@
 
 mod bill;
 pub(crate) mod diverged;
+mod doubt;
 mod finish;
 pub(crate) mod grant;
 mod judge;
@@ -28,6 +29,7 @@ use crate::ruling::{EndReason, Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 use crate::time::{Millis, Time};
 
+pub use doubt::doubt;
 pub(crate) use pool::latest_start;
 pub use promote::most_promoted;
 pub use silence::open_look;
@@ -76,7 +78,7 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 /// Orders the stop of the next running job that has to stop. Each job is ordered to stop once.
 ///
 /// A job stops when its trial is stopped, has all its epochs, trains past its rung's level, is silent or has diverged, when
-/// its trial continues on other instances, or when the tuning is ending.
+/// its trial continues on other instances, when another trial reached the target, or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
@@ -98,7 +100,9 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if trial.stop_requested => StopWhy::Requested,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
             (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
-                elsewhere().or_else(useless)?
+                let over = || last_epoch::stop(definition, state, trial, job);
+                let is_reached = last_epoch::is_reached(definition, trial, job);
+                if is_reached { over() } else { elsewhere().or_else(useless) }?
             }
             // A job that trains only to its rung's level ends by itself, unless it ignores the level.
             (_, None) if promotes && promote::past_level(trial, job).is_some() => {
@@ -106,11 +110,13 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
             }
             // Its program saves its model and ends by itself, also while the tuning ends, unless the user stops it.
             (status, None)
-                if (!promotes || *status != Status::Active)
-                    && *status != Status::Ending(EndReason::Stopped)
+                if *status != Status::Ending(EndReason::Stopped)
                     && last_epoch::is_reached(definition, trial, job) =>
             {
                 last_epoch::stop(definition, state, trial, job)?
+            }
+            (Status::Active, None) if state.finalist.is_some_and(|finalist| finalist != key.trial) => {
+                StopWhy::TargetReached { trial: state.finalist? }
             }
             // A tuning that runs out of money or jobs stays active until its last job has ended.
             (Status::Ending(_), None) => StopWhy::TuningEnding,

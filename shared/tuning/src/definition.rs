@@ -203,13 +203,6 @@ pub struct Limits {
     pub target: Option<f64>,
     /// `MaxNumberOfTrainingJobsNotImproving`.
     pub not_improving: Option<u32>,
-    /// The tuning fails after so many failed trials, if no other trial has ended before and the program failed in each
-    /// for one cause; 0 = never.
-    ///
-    /// A release without this rule ignores the field, so that it can still stop a tuning after a return to it. A new
-    /// rules version would prevent that.
-    #[serde(default)]
-    pub first_failures: u32,
 }
 
 /// What one training job runs on, and its limits as the user set them.

@@ -69,7 +69,8 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             });
             (!may).then(|| format!("trial {number} must not continue"))
         }
-        Ruling::TrialPromoted { trial: number, rung, value, verdict, .. } => {
+        Ruling::TrialPromoted { trial: number, rung, value, verdict, reached_target, .. } => {
+            let for_target = state.finalist == Some(*number);
             let may = state.waiting.get(number).filter(|trial| trial.rung == *rung).is_some_and(|trial| {
                 let known = state.rung(trial.place());
                 let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
@@ -78,6 +79,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
                 let right = index(verdict.rank) == rank && verdict.continues;
                 rank < index(verdict.allowed)
                     && right
+                    && *reached_target == for_target
                     && value.is_some()
                     && arrived.get(rank) == Some(&arrival)
             });

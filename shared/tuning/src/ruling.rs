@@ -80,6 +80,9 @@ pub enum Ruling {
         value: Option<f64>,
         /// Rank and counts.
         verdict: Verdict,
+        /// Whether it is promoted because it reached the target, whatever its rank.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reached_target: bool,
     },
     /// A promoted job did not resume its checkpoint: it trains, and pays for, epochs that its trial already had.
     ResourceRepeated {

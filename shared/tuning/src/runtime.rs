@@ -2,21 +2,22 @@
 //! service itself enforces the cap. Without a cap or grants the user's limit is sent as it is.
 //!
 //! The limit of a running job cannot be changed, so it has a margin: 215 % of the usual time after the first timed
-//! job, 115 % after many. The usual time is the start-up and the epochs left, each at the 95th percentile
-//! of the timed jobs. A promoted trial that was timed itself counts with its own epochs. A job that reaches such a
+//! job, 115 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to
+//! the end, each at the 95th percentile of the timed jobs. A promoted trial that was timed itself counts with its own epochs. A job that reaches such a
 //! limit is retried with a longer one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::epochs::Epochs;
+use crate::fact::JobEnd;
 use crate::ids::{BracketId, RungId, count};
 use crate::limits::{
-    LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW, MIN_RUNTIME_SECONDS, TIMED_JOBS_ENOUGH,
-    TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, TIMINGS_KEPT,
+    LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW, MIN_RUNTIME_SECONDS, TAIL_FACTOR,
+    TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, TIMINGS_KEPT,
 };
 use crate::state::{Job, State, Trial};
-use crate::time::Millis;
+use crate::time::{Millis, Time};
 
 /// Timings of concluded jobs, the latest last.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,16 +26,22 @@ pub struct Timings {
     pub epoch_ms: Vec<Millis>,
     /// The time from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<Millis>,
+    /// The time from the line of the last epoch to the end of a completed job, one entry per job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tail_ms: Vec<Millis>,
 }
 
 impl Timings {
     /// Adds the timing of a concluded job.
-    pub(crate) fn record(&mut self, Timing { epoch, startup }: Timing) {
+    pub(crate) fn record(&mut self, Timing { epoch, startup, tail }: Timing) {
         if let Some(time) = epoch {
             push(&mut self.epoch_ms, time);
         }
         if let Some(time) = startup {
             push(&mut self.startup_ms, time);
+        }
+        if let Some(time) = tail {
+            push(&mut self.tail_ms, time);
         }
     }
 }
@@ -53,11 +60,13 @@ pub(crate) struct Timing {
     pub(crate) epoch: Option<Millis>,
     /// The time from the start of billing to the line of the first epoch.
     startup: Option<Millis>,
+    /// The time from the line of the last epoch to the end; `None` if the job has not completed, or was cut in its tail.
+    tail: Option<Millis>,
 }
 
 impl Timing {
     /// Returns the times of `job`, which may still run.
-    pub(crate) fn of(trial: &Trial, job: &Job) -> Self {
+    pub(crate) fn of(trial: &Trial, job: &Job, goal: Epochs) -> Self {
         let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
         let Some(stream) = streams.next_back() else { return Self::default() };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return Self::default() };
@@ -66,8 +75,32 @@ impl Timing {
         Self {
             epoch: (last_at - first_at).divided((last - first).0).map(Millis::or_zero),
             startup: started.map(|started| (first_at - started).or_zero()),
+            tail: tail(job, last_at, trial.resource() >= goal),
         }
     }
+}
+
+/// Returns the time from the last line of a job to its end.
+///
+/// A job that its limit ended after its last epoch (`has_all`) needed longer than it had. It counts with a factor, so that
+/// the limits of later jobs contain such a tail.
+fn tail(job: &Job, last_line: Time, has_all: bool) -> Option<Millis> {
+    let tail = (job.ended? - last_line).or_zero();
+    match job.end? {
+        JobEnd::Completed => Some(tail),
+        JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
+        JobEnd::Stopped
+        | JobEnd::MaxWait
+        | JobEnd::AlgorithmError
+        | JobEnd::CapacityError
+        | JobEnd::ServiceError => None,
+    }
+}
+
+/// Returns the longest known tail; `None` while too few jobs have one.
+pub(crate) fn longest_tail(state: &State) -> Option<Millis> {
+    let tails = &state.timings.tail_ms;
+    tails.iter().max().copied().filter(|_| tails.len() >= TIMED_JOBS_NEEDED)
 }
 
 /// The usual times of the jobs so far.
@@ -76,16 +109,18 @@ struct Pace {
     epoch: (Millis, usize),
     /// The same of start-ups.
     startup: (Millis, usize),
+    /// The same of tails.
+    tail: (Millis, usize),
 }
 
 impl Pace {
     /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
     /// timed job.
-    fn of(state: &State) -> Option<Self> {
-        let Timings { mut epoch_ms, mut startup_ms } = state.timings.clone();
+    fn of(definition: &Definition, state: &State) -> Option<Self> {
+        let Timings { mut epoch_ms, mut startup_ms, tail_ms } = state.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
-                let Timing { epoch, startup } = Timing::of(trial, job);
+                let Timing { epoch, startup, .. } = Timing::of(trial, job, trial.goal(definition));
                 epoch_ms.extend(epoch);
                 startup_ms.extend(startup);
             }
@@ -94,7 +129,12 @@ impl Pace {
         let startup = p95(startup_ms);
         // The first epoch is part of a start-up.
         let epoch = if epochs == 0 { (startup, startups) } else { (p95(epoch_ms), epochs) };
-        (epochs.max(startups) > 0).then_some(Self { epoch, startup: (startup, startups) })
+        let tails = tail_ms.len();
+        (epochs.max(startups) > 0).then_some(Self {
+            epoch,
+            startup: (startup, startups),
+            tail: (p95(tail_ms), tails),
+        })
     }
 
     /// Returns the time for `epochs` epochs of a trial that is known to take `own` for one, with a margin of
@@ -106,7 +146,8 @@ impl Pace {
         };
         let (epoch, timed) = self.epoch;
         let epoch = own.map_or((epoch, timed), |own| (own, TIMED_JOBS_OWN));
-        (with_margin(epoch) * epochs.0 + with_margin(self.startup)).seconds_rounded_up()
+        let around = with_margin(self.startup) + with_margin(self.tail);
+        (with_margin(epoch) * epochs.0 + around).seconds_rounded_up()
     }
 }
 
@@ -137,7 +178,8 @@ pub fn runtime(definition: &Definition, state: &State, epochs: Epochs, own: Opti
     // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
     // configurations.
     let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
-    let Some(pace) = definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(state)) else {
+    let Some(pace) = definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state))
+    else {
         return Runtime { least: None, usual: user };
     };
     let seconds = |base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
@@ -147,7 +189,7 @@ pub fn runtime(definition: &Definition, state: &State, epochs: Epochs, own: Opti
 
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
 pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
-    let Timings { epoch_ms, startup_ms } = state.timings.clone();
+    let Timings { epoch_ms, startup_ms, .. } = state.timings.clone();
     (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (p95(epoch_ms), p95(startup_ms)))
 }
 

@@ -246,6 +246,7 @@ mod tests {
                 value: Some(-1.234_567_890_123e-300),
             },
             Ruling::TrialPromoted {
+                reached_target: true,
                 trial: TrialId(u32::MAX),
                 bracket: BracketId(u32::MAX),
                 round: u32::MAX,

@@ -7,6 +7,7 @@ mod apply;
 mod billing;
 mod cohort;
 mod job;
+mod lesson;
 mod memory;
 mod rung;
 mod trial;
@@ -93,8 +94,13 @@ pub struct State {
     pub counters: Counters,
     /// Trials finished since the incumbent last changed.
     pub since_improved: u32,
-    /// Trials finished without a value while no trial ever had one.
-    pub trials_without_value: u32,
+    /// Trials that ended in a row without a finite value, since the last trial that logged its first one.
+    pub fruitless: Fruitless,
+    /// Whether any trial has logged the objective, also as NaN.
+    pub has_logged: bool,
+    /// The trial that reached the target and trains to its end, and after that end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finalist: Option<TrialId>,
     /// Refused starts in a row.
     pub refusals: u32,
     /// No job starts before this time: the service throttles, or a quota is used up.
@@ -274,6 +280,15 @@ pub struct Refittable {
     pub configuration: Configuration,
 }
 
+/// Trials that ended in a row without a finite value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fruitless {
+    /// How many.
+    pub trials: u32,
+    /// When the last of them ended.
+    pub at: Time,
+}
+
 /// Concluded jobs by kind (the counters of AMT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
@@ -327,7 +342,9 @@ impl State {
             best: None,
             counters: Counters::default(),
             since_improved: 0,
-            trials_without_value: 0,
+            fruitless: Fruitless::default(),
+            has_logged: false,
+            finalist: None,
             refusals: 0,
             hold_starts_until: None,
             held: None,

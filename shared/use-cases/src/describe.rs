@@ -10,6 +10,7 @@ mod training;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tuning::decide::doubt;
 use tuning::fact::JobEnd;
 use tuning::ids::{BracketId, RungId};
 use tuning::ruling::EndReason;
@@ -310,6 +311,13 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     } else if let Some((since, message)) = quota {
         let (since_ms, message) = (since.0, message.as_deref().map(failure_reason));
         Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
+    } else if let Some(message) = doubt(state) {
+        Some(WaitingFor {
+            reason: "RunningTrials".to_owned(),
+            since_ms: state.fruitless.at.0,
+            next_attempt_ms: None,
+            message: Some(failure_reason(&message)),
+        })
     } else {
         let denied = state.grants.denied?;
         let next_attempt_ms = Some(denied.retry_at.0);

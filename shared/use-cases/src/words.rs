@@ -143,6 +143,9 @@ pub fn stop(why: StopWhy) -> String {
             format!("stop ordered: the objective was NaN or infinite for {epochs} epochs in a row")
         }
         StopWhy::TuningEnding => "stop ordered: the tuning is ending".to_owned(),
+        StopWhy::TargetReached { trial } => {
+            format!("stop ordered: trial {trial} reached the target value and trains to its end")
+        }
         StopWhy::Requested => "stop ordered: a user asked to stop the training job".to_owned(),
     }
 }
@@ -207,6 +210,9 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => "it trained for all its epochs",
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the tuning ended",
+        TrialEnd::Stopped(StopWhy::TargetReached { .. }) => {
+            "stopped because another trial reached the target value"
+        }
         TrialEnd::Stopped(StopWhy::Requested) => "a user stopped its training job",
         TrialEnd::Stopped(StopWhy::NoObjective { .. }) => "stopped because it reported no objective value",
         TrialEnd::Stopped(StopWhy::Diverged { .. }) => "stopped because its objective was NaN or infinite",

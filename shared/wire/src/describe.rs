@@ -226,8 +226,9 @@ pub struct BestModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingFor {
-    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack) or `Bills` (the
-    /// last bills are read once more before the tuning job ends).
+    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack),
+    /// `RunningTrials` (too many trials failed, and no new one starts before a running one logs a value) or `Bills`
+    /// (the last bills are read once more before the tuning job ends).
     pub reason: String,
     /// Since when, in ms since the epoch.
     #[serde(rename = "Since", with = "seconds")]

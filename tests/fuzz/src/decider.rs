@@ -84,7 +84,6 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             max_instances: bit(8).then_some(6),
             target: bit(16).then_some(0.95),
             not_improving: bit(32).then_some(5),
-            first_failures: if bit(64) { 3 } else { 0 },
         },
         job: JobShape {
             instance_count: 2,

@@ -145,6 +145,7 @@ impl Record {
                 | StopWhy::NextInstances
                 | StopWhy::Quota
                 | StopWhy::TuningEnding
+                | StopWhy::TargetReached { .. }
                 | StopWhy::Requested,
             )
             | TrialEnd::StoppedOutside

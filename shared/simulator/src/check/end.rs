@@ -10,7 +10,6 @@ use use_cases::store::Store;
 use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};
 
 use super::Money;
-use crate::fault::Kind;
 use crate::world::World;
 use crate::world::ports::now;
 use crate::world::program::NONSENSE;
@@ -39,7 +38,6 @@ pub(crate) fn check(world: &mut World) {
         check_actions(world, id, &mut wrong);
         check_replay(world, &store, id, &mut wrong);
         wrong.extend(world.check.wrong_rows(&store, id));
-        check_failure_cause(world, id, &mut wrong);
         check_cap_is_used(world, id, &mut wrong);
         wrong.extend(world.check.books.get(id).and_then(|book| book.missing_last_rung(id)));
         wrong.extend(world.missing_refit(id));
@@ -203,39 +201,6 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> Option<u64> {
 fn slowest_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
     let slowest = world.training.of(id).map(|job| job.program.epoch_ms).max().unwrap_or(0);
     let Some(epochs) = book.definition.max_resource() else { return 0 };
-    let seconds = slowest.saturating_mul(epochs.0.into()) / 1_000 + 600;
+    let seconds = (slowest.saturating_mul(epochs.0.into()) + world.longest_tail(id)) / 1_000 + 600;
     book.case.dearest(seconds.saturating_mul(3) / 2 + 300)
-}
-
-/// Checks that a failed tuning failed because of its jobs.
-fn check_failure_cause(world: &World, id: &str, wrong: &mut Vec<String>) {
-    let Some((EndReason::Failed(message), _)) = world.check.books.get(id).and_then(|book| book.ended.clone())
-    else {
-        return;
-    };
-    let causes = [
-        Kind::ProgramSilent,
-        Kind::ProgramDiverges,
-        Kind::JobAlgorithmError,
-        Kind::JobServiceError,
-        Kind::JobCapacityError,
-        Kind::CapacityShort,
-        Kind::JobHangs,
-        Kind::JobEndsEarly,
-        Kind::StoppedOutside,
-        Kind::JobDeleted,
-        Kind::BillAboveReservation,
-        Kind::CreateRefused,
-        Kind::JobInterrupted,
-    ];
-    // Other tunings can use up the account's quota for longer than a tuning waits.
-    let quota = world.plan.account_jobs.is_some();
-    if causes.iter().all(|kind| world.faults.rate(*kind) == 0.0) && !slow(world, id) && !quota {
-        wrong.push(format!("P3: {id} failed without a cause: {message}"));
-    }
-}
-
-/// Returns whether the programs of a tuning are too slow for its limits.
-fn slow(world: &World, id: &str) -> bool {
-    world.training.of(id).any(|job| job.program.epoch_ms * 2 > job.max_runtime_ms)
 }

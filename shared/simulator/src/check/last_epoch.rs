@@ -1,5 +1,6 @@
-//! The last epoch: a job that has trained it may save its model. It is stopped only after a grace, or if it trains on, or
-//! if the user stops the tuning; and once the faults are over, a job that does not end is stopped soon.
+//! The last epoch: a job that has trained it may save its model for as long as jobs of its tuning are known to need, or
+//! its limits allow. It is stopped earlier only if it trains on, or if the user stops the tuning. Once the faults are
+//! over, a job that does not end is stopped soon after that time.
 
 use tuning::fact::JobKey;
 use tuning::ruling::{EndReason, StopWhy};
@@ -13,19 +14,37 @@ use super::silence::signs_of_life;
 
 /// The shortest grace, in ms, by the clock of the decider.
 const LEAST_GRACE_MS: i64 = 2 * MINUTE;
-/// The longest grace while no epoch is timed, in ms.
-const GRACE_UNTIMED_MS: i64 = 10 * MINUTE;
-/// The longest grace otherwise: three epochs of the slowest program, which takes twice the usual time, and a margin.
-const LONGEST_GRACE_EPOCHS: i64 = 12;
+/// The number of completed jobs whose tails must be known.
+const TAILS_NEEDED: usize = 5;
+/// A job may take so many times the longest known tail.
+const TAIL_FACTOR: i64 = 3;
+/// Tolerance, in ms: the service may report times in whole seconds.
+const BLUR_MS: i64 = 3 * 1_000;
 /// Longest time from the end of the grace to the order to stop, in ms.
 const PATIENCE_MS: i64 = 15 * MINUTE;
 
 impl World {
     /// Returns the last epoch that a job of this tuning is asked to train.
-    fn last_epoch(&self, id: &str, key: JobKey) -> Option<u32> {
+    pub(super) fn last_epoch(&self, id: &str, key: JobKey) -> Option<u32> {
         let book = self.check.books.get(id)?;
         let level = book.jobs.get(&key).and_then(|job| job.level);
         level.or(book.case.choices.hyperband.map(|(_, most, _)| most))
+    }
+
+    /// Returns the longest tail that counts, in ms. One that a limit cut counts three times.
+    pub(super) fn longest_tail(&self, id: &str) -> i64 {
+        let cut = self.training.of(id).filter(|job| job.now.secondary_status == "MaxRuntimeExceeded");
+        let cut = cut.filter_map(|job| Some(TAIL_FACTOR * (job.now.ended?.0 - signs_of_life(job).last()?)));
+        cut.chain(self.tails(id)).max().unwrap_or(0)
+    }
+
+    /// Returns the times from the last line to the end of all completed jobs of a tuning, in ms, shortest first.
+    fn tails(&self, id: &str) -> Vec<i64> {
+        let completed = self.training.of(id).filter(|job| job.now.status == "Completed");
+        let tail = |job: &Job| Some(job.now.ended?.0 - signs_of_life(job).last()?);
+        let mut tails: Vec<i64> = completed.filter_map(tail).collect();
+        tails.sort_unstable();
+        tails
     }
 
     /// Checks an order to stop a job because of its last epoch, or because the tuning ends.
@@ -45,9 +64,14 @@ impl World {
         }
         let beyond = jobs.iter().any(|job| job.logged.is_some_and(|(_, at)| at > last));
         let since = jobs.iter().map(|job| job.furthest_at).min().unwrap_or(self.now);
-        if !beyond && self.now - since < LEAST_GRACE_MS - self.plan.skew_ms_max {
+        // The decider knows at least so many tails, of whichever jobs.
+        let tails = self.tails(id);
+        let known = tails.get(TAILS_NEEDED - 1).copied();
+        let shortest = known.map_or(i64::MAX, |tail| (TAIL_FACTOR * (tail - BLUR_MS)).max(LEAST_GRACE_MS));
+        if !beyond && self.now - since < shortest.saturating_sub(self.plan.skew_ms_max) {
             let message = format!(
-                "LastEpoch: job {key} of {id} was stopped ({why:?}) {} ms after its last epoch",
+                "LastEpoch: job {key} of {id} was stopped ({why:?}) {} ms after its last epoch; jobs that completed took \
+                 {tails:?}",
                 self.now - since
             );
             self.check.violation(self.now, &message);
@@ -58,7 +82,6 @@ impl World {
     /// time can be left.
     pub(crate) fn watch_last_epoch(&mut self) {
         let calm_from = self.start + self.plan.outages_end();
-        let grace = GRACE_UNTIMED_MS.max(LONGEST_GRACE_EPOCHS * self.plan.epoch_ms);
         let mut wrong = Vec::new();
         for job in
             self.training.jobs.iter().filter(|job| !job.deleted && job.now.secondary_status == "Training")
@@ -70,9 +93,17 @@ impl World {
             let stops = book.jobs.get(&job.key).is_none_or(|job| job.stop_ordered || job.concluded);
             let trial = book.replica.trials.get(&job.key.trial);
             let read = trial.is_some_and(|trial| trial.resource().0 >= last);
-            if stops || !read || book.case.promotes() || book.refit == Some(job.key.trial) {
+            // Before the decider knows enough tails, the limits of the job are its only bound.
+            let is_known = |other: &&Job| {
+                let book = book.jobs.get(&other.key);
+                other.logged.is_some() && book.is_some_and(|book| book.concluded && !book.settled_in_full)
+            };
+            let completed = self.training.of(&job.id).filter(|job| job.now.status == "Completed");
+            let known = completed.filter(is_known).count() >= TAILS_NEEDED;
+            if stops || !read || !known || book.refit == Some(job.key.trial) {
                 continue;
             }
+            let grace = (TAIL_FACTOR * self.longest_tail(&job.id)).max(LEAST_GRACE_MS);
             let since = signs_of_life(job).last().map_or(self.now, |at| *at).max(calm_from);
             if self.now - since > grace + PATIENCE_MS {
                 let minutes = (self.now - since) / MINUTE;

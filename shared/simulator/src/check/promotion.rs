@@ -300,7 +300,9 @@ impl Book {
 
     /// Checks a promotion against the recounted arrivals.
     pub(super) fn check_promotion(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::TrialPromoted { trial, bracket, round, rung, level, value, verdict } = ruling else {
+        let Ruling::TrialPromoted { trial, bracket, round, rung, level, value, verdict, reached_target } =
+            ruling
+        else {
             return Ok(());
         };
         let shape = self.shape().ok_or("P6: a trial was promoted in a tuning without promotion")?;
@@ -335,7 +337,11 @@ impl Book {
         let claimed =
             [verdict.rank, verdict.seen, verdict.allowed].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let early = claimed == [rank, seen, open] && rank < open;
-        if !early {
+        // `world::truth` checks that it reached the target. It takes the place of no other trial.
+        if *reached_target {
+            let right = claimed == [rank, seen, rank + 1];
+            right.then_some(()).ok_or_else(|| format!("P6: wrong rank {rank} of {seen}: {verdict:?}"))?;
+        } else if !early {
             if claimed != [rank, seen, closed] || rank >= closed {
                 return Err(format!(
                     "P6: trial {trial} at rung {rung} has rank {rank} of {seen}, promoted are {open} now and {closed} \
@@ -353,7 +359,7 @@ impl Book {
         if let Some((_, promoted)) =
             self.promotions.cohorts.get_mut(&place).and_then(|cohort| cohort.rungs.get_mut(rung))
         {
-            *promoted += 1;
+            *promoted += usize::from(!*reached_target);
         }
         Ok(())
     }

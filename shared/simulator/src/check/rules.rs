@@ -27,6 +27,7 @@ rules! {
     Ruling::RungReached { resource, level, .. } if resource < level => "RungReached, ended before its level",
     Ruling::RungReached { value: None, .. } => "RungReached, no value",
     Ruling::RungReached { .. } => "RungReached",
+    Ruling::TrialPromoted { reached_target: true, .. } => "TrialPromoted, target reached",
     Ruling::TrialPromoted { .. } => "TrialPromoted",
     Ruling::ResourceRepeated { from: Epochs::ZERO, .. } => "ResourceRepeated from the beginning",
     Ruling::ResourceRepeated { .. } => "ResourceRepeated",
@@ -42,6 +43,7 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::NextInstances, .. }) => "Stop NextInstances",
     Ruling::Order(Order::Stop { why: StopWhy::Quota, .. }) => "Stop Quota",
     Ruling::Order(Order::Stop { why: StopWhy::TuningEnding, .. }) => "Stop TuningEnding",
+    Ruling::Order(Order::Stop { why: StopWhy::TargetReached { .. }, .. }) => "Stop TargetReached",
     Ruling::Order(Order::Stop { why: StopWhy::Requested, .. }) => "Stop Requested",
     Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }) => "Stop NoObjective",
     Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }) => "Stop Diverged",
@@ -85,6 +87,8 @@ rules! {
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TargetReached { .. }), .. } =>
+        "TrialFinished Stopped TargetReached",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Requested), .. } => "TrialFinished Stopped Requested",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } =>
         "TrialFinished Stopped NoObjective",

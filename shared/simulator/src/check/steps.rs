@@ -4,7 +4,7 @@ use search::Configuration;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::ids::{BracketId, CohortId, TrialId};
 use tuning::planted::fold;
-use tuning::ruling::{EndReason, Launch, Order, Ruling, TrialEnd};
+use tuning::ruling::{EndReason, Launch, Order, Ruling, StopWhy, TrialEnd};
 use tuning::step::{Step, load};
 
 use crate::plan::HOUR;
@@ -139,7 +139,7 @@ impl Book {
             }
             Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. }) => Ok(()),
             Ruling::Order(Order::Start { .. }) => self.check_start(ruling),
-            Ruling::Order(Order::Stop { job, .. }) => self.check_stop(*job),
+            Ruling::Order(Order::Stop { job, why }) => self.check_stop(*job, *why),
             Ruling::Order(Order::ReadBill { job }) => {
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
@@ -189,8 +189,9 @@ impl Book {
         }
     }
 
-    fn check_stop(&mut self, job: JobKey) -> Result<(), String> {
+    fn check_stop(&mut self, job: JobKey, why: StopWhy) -> Result<(), String> {
         let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+        book.stop_why = Some(why);
         if std::mem::replace(&mut book.stop_ordered, true) {
             return Err(format!("P2: the stop of job {job} was ordered twice"));
         }
@@ -454,6 +455,7 @@ impl JobBook {
             confirmed: None,
             margin_at_bill: 0,
             stop_ordered: false,
+            stop_why: None,
             bill_ordered: false,
             end_seen: false,
             stop_requested: false,

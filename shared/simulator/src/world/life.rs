@@ -50,10 +50,12 @@ impl Fate {
         let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
         let algorithm =
             after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
+        let out_of_memory =
+            program.out_of_memory.then_some((0, "AlgorithmError: CUDA out of memory, exit code: 1"));
         let service =
             after(dice, Kind::JobServiceError).map(|epoch| (epoch, "InternalServerError: try again"));
         Self {
-            fails: algorithm.or(service),
+            fails: out_of_memory.or(algorithm).or(service),
             interrupted_after: after(dice, Kind::JobInterrupted).filter(|_| spot),
             hangs_after: after(dice, Kind::JobHangs),
             ends_after: after(dice, Kind::JobEndsEarly).unwrap_or(program.epochs),

@@ -27,6 +27,10 @@ pub(crate) struct Program {
     pub(crate) ignores_epochs: bool,
     /// How long it saves its model after its last epoch, in ms.
     pub(crate) saves_ms: i64,
+    /// Whether its configuration does not fit its instances: it fails before its first epoch, in each attempt.
+    pub(crate) out_of_memory: bool,
+    /// An epoch whose value is NaN; the epochs around it have values.
+    glitch: Option<u32>,
     style: Epochs,
     base: u32,
 }
@@ -36,8 +40,8 @@ pub(crate) fn epoch_limit(hyperparameters: &Value) -> Option<u32> {
     hyperparameters[RESOURCE].as_str()?.parse().ok()
 }
 
-/// Longest time for which a program saves its model, in ms. The controller grants at least two minutes.
-const SAVES_MS_MAX: i64 = 100_000;
+/// Longest time for which a program usually saves its model, in ms, and for which some do.
+const SAVES_MS: (i64, i64) = (100_000, 1_200_000);
 
 /// The value that hosts other than the first log. It must never count.
 pub(crate) const NONSENSE: f64 = 777.0;
@@ -68,9 +72,15 @@ impl Program {
         let mut rate = |kind: Kind| dice.chance(world.faults.rate(kind));
         let (silent, flat, diverges) =
             (rate(Kind::ProgramSilent), rate(Kind::ProgramFlat), rate(Kind::ProgramDiverges));
+        let configured = |what: &str| Dice::new(world.seed, what, fnv(&configuration.to_string()));
+        let later = |kind: Kind| configured(kind.name()).chance(world.faults.rate(kind));
+        let out_of_memory = later(Kind::ProgramOutOfMemory);
+        let glitch =
+            later(Kind::ProgramGlitches).then(|| configured("glitch").count(1, case.program_epochs.max(1)));
+        let saves_long = later(Kind::ProgramSavesLong);
         let all_hosts = case.choices.instances > 1 && rate(Kind::ProgramAllHosts);
         let height = dice.unit();
-        let curve = if silent {
+        let curve = if silent || out_of_memory {
             Curve::Silent
         } else if flat {
             Curve::Flat(0.5)
@@ -98,7 +108,9 @@ impl Program {
             hosts: if all_hosts { case.cluster(choice).count } else { 1 },
             repeats_last: dice.chance(0.5),
             ignores_epochs,
-            saves_ms: dice.between(0, SAVES_MS_MAX),
+            saves_ms: dice.between(0, if saves_long { SAVES_MS.1 } else { SAVES_MS.0 }),
+            out_of_memory,
+            glitch,
             style: case.epochs,
             base: case.base,
         }
@@ -115,6 +127,8 @@ impl Program {
             repeats_last: false,
             ignores_epochs: false,
             saves_ms: 0,
+            out_of_memory: false,
+            glitch: None,
             style: Epochs::Ranked,
             base: 0,
         }
@@ -123,19 +137,23 @@ impl Program {
     /// Returns the kinds of faults that its properties count as.
     pub(crate) fn traits(&self) -> Vec<Kind> {
         let curve = match self.curve {
+            Curve::Silent if self.out_of_memory => Some(Kind::ProgramOutOfMemory),
             Curve::Silent => Some(Kind::ProgramSilent),
             Curve::Flat(_) => Some(Kind::ProgramFlat),
             Curve::Rising { nan_from, .. } => (nan_from < u32::MAX).then_some(Kind::ProgramDiverges),
         };
         let all_hosts = (self.hosts > 1).then_some(Kind::ProgramAllHosts);
         let ignores = self.ignores_epochs.then_some(Kind::ProgramIgnoresEpochs);
-        curve.into_iter().chain(all_hosts).chain(ignores).collect()
+        let glitches = self.glitch.map(|_| Kind::ProgramGlitches);
+        let saves = (self.saves_ms > SAVES_MS.0).then_some(Kind::ProgramSavesLong);
+        curve.into_iter().chain(all_hosts).chain(ignores).chain(glitches).chain(saves).collect()
     }
 
     /// Returns the value after `epoch` (from 1). `None` = the program logs no value.
     pub(crate) fn value(&self, epoch: u32) -> Option<f64> {
         match self.curve {
             Curve::Silent => None,
+            Curve::Flat(_) | Curve::Rising { .. } if self.glitch == Some(epoch) => Some(f64::NAN),
             Curve::Flat(value) => Some(value),
             Curve::Rising { nan_from, .. } if epoch >= nan_from => Some(f64::NAN),
             Curve::Rising { height, slow, falls, .. } => {

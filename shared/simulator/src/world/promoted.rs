@@ -4,8 +4,10 @@ use tuning::fact::JobKey;
 use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
 
 use super::World;
+use super::program::Program;
 use super::training::Job;
 use crate::case::Epochs;
+use crate::check::judged::DIVERGED_EPOCHS;
 use crate::fault::Kind;
 
 /// Returns whether a ruling's value is the logged one. A value that is not finite counts as missing.
@@ -118,12 +120,13 @@ impl World {
             // A job that starts again from an older checkpoint may complete before the epochs of an earlier job.
             let jobs = self.training.of(&last.id).filter(|other| other.key.trial == *trial);
             let furthest = jobs.filter_map(|job| job.logged).map(|(_, furthest)| furthest).max();
-            let early = resource < level && self.is_all_read(last) && furthest != Some(resource);
+            let arrives = furthest.map(|furthest| arrives_with(program, furthest));
+            let early = resource < level && self.is_all_read(last) && arrives != Some(resource);
             return (right, early.then(|| wrong(format!("its jobs logged up to {furthest:?}"))).flatten());
         }
         // When a job completes exactly at its level, the epochs of its lines are known.
         if completed && furthest == Some(level) && self.is_all_read(last) {
-            let exact = right && resource == level;
+            let exact = right && resource == arrives_with(program, level);
             return (
                 right,
                 (!exact).then(|| wrong(format!("its job completed exactly at level {level}"))).flatten(),
@@ -199,4 +202,12 @@ impl World {
             format!("P6: job {key} of {id} completed with a value, but its trial ended instead of waiting")
         })
     }
+}
+
+/// Returns the epoch whose value counts for a trial whose job ended after epoch `last`, at or below its level: the last
+/// one with a finite value, or `last` if the trial has diverged.
+fn arrives_with(program: &Program, last: u32) -> u32 {
+    let is_finite = |epoch: &u32| program.value(*epoch).is_some_and(f64::is_finite);
+    let after = last.saturating_sub(DIVERGED_EPOCHS);
+    (after + 1..=last).rev().find(is_finite).unwrap_or(last)
 }

@@ -1,15 +1,13 @@
 //! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
-use tuning::ids::TrialId;
-use tuning::ruling::{Order, Ruling, StopWhy};
+use tuning::ruling::{EndReason, Order, Ruling, StopWhy};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::World;
 use super::ports::now;
 use super::training::Job;
-use crate::case::Epochs;
 use crate::check::can_sweeps_fail;
 use crate::fault::Kind;
 use use_cases::perform::{CAPACITY_ALARM, COST_ALARM, TRIAL_DECISION, TUNING_STATE_CHANGE};
@@ -110,8 +108,8 @@ impl World {
 
     fn check_ruling(&mut self, id: &str, ruling: &Ruling) {
         match ruling {
-            Ruling::TrialJudged { trial, resource, value, .. } => {
-                self.check_judged_value(id, *trial, resource.0, *value);
+            Ruling::TrialJudged { trial, level, resource, value, .. } => {
+                self.check_judged(id, *trial, level.0, (resource.0, *value));
             }
             Ruling::SettledInFull { job, .. } => {
                 let excused = |other: &Job| other.pended_ms > 0 && can_sweeps_fail(&self.plan);
@@ -123,7 +121,18 @@ impl World {
                     );
                 }
             }
-            Ruling::Order(Order::TuningEnded { .. }) => self.check_ended_tuning(id),
+            Ruling::Order(Order::TuningEnded { why }) => {
+                self.check_ended_tuning(id);
+                if matches!(why, EndReason::Failed(_)) {
+                    self.check_nothing_succeeded(id);
+                }
+            }
+            Ruling::TuningEnding { why: EndReason::Failed(message) } => self.check_failing(id, message),
+            Ruling::TuningEnding { why: EndReason::Target } => self.check_target_ending(id),
+            Ruling::TrialPromoted { trial, reached_target: true, .. } => self.check_finalist(id, *trial),
+            Ruling::Order(Order::Stop { job, why: StopWhy::TargetReached { trial } }) => {
+                self.check_stop_for_target(id, *job, *trial);
+            }
             Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
                 self.check_silence(id, *job, *seconds);
             }
@@ -186,30 +195,6 @@ impl World {
         let alive = self.running(id).count();
         if alive > 0 {
             self.check.violation(self.now, &format!("P7: the tuning ended while {alive} of its jobs run"));
-        }
-    }
-
-    /// Checks that a trial was judged by a value that its program logged.
-    fn check_judged_value(&mut self, id: &str, trial: TrialId, resource: u32, value: Option<f64>) {
-        let Some(job) = self.training.of(id).find(|job| job.key.trial == trial) else {
-            self.check.violation(self.now, &format!("P6: trial {trial} was judged, but it has no job"));
-            return;
-        };
-        let finite = |epoch: u32| job.program.value(epoch).filter(|value| value.is_finite());
-        let logged = finite(resource);
-        let is_judged = |logged: Option<f64>| logged.map(f64::to_bits) == value.map(f64::to_bits);
-        let exact = is_judged(logged);
-        let absolute = self.cases[job.case].epochs == Epochs::Absolute;
-        // Where log lines do not contain the epoch, a later value can stand for it, but never an earlier one.
-        let later = (resource..=job.program.epochs).any(|epoch| is_judged(finite(epoch)));
-        let judged = format!("P6: trial {trial} was judged by the value {value:?} at epoch {resource}");
-        if !later {
-            let message = format!("{judged}, which it never logged in that epoch or later");
-            self.check.violation(self.now, &message);
-        }
-        self.check.count_judgement(exact);
-        if !exact && absolute {
-            self.check.violation(self.now, &format!("{judged}, but it logged {logged:?}"));
         }
     }
 

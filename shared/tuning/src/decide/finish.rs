@@ -1,12 +1,9 @@
 //! The criteria that end a tuning, and its end.
 
-use hyperband::ranking::reaches;
-
 use super::outlook::is_held;
-use super::{grant, notice, refit};
+use super::{doubt, grant, notice, refit};
 use crate::definition::Definition;
-use crate::ids::TrialId;
-use crate::limits::{MAX_TRIALS_WITHOUT_VALUE, QUOTA_PATIENCE};
+use crate::limits::QUOTA_PATIENCE;
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, Ruling};
 use crate::state::{State, Status};
@@ -24,19 +21,18 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         return None;
     }
     let limits = &definition.limits;
-    let reached = |target: f64| {
-        let direction = definition.direction();
-        state.incumbent.as_ref().is_some_and(|best| reaches(direction, best.value, target))
-    };
+    let has_finished = |trial| !state.trials.contains_key(&trial) && !state.waiting.contains_key(&trial);
+    // The trials that the finalist stopped have not failed to improve.
+    let not_improving = limits.not_improving.filter(|_| state.finalist.is_none());
     let why = if grant::has_expired(state) {
         EndReason::CostCap
     } else if let Some(message) = failure(definition, state) {
         EndReason::Failed(message)
     } else if state.capacity_wait_has_expired(definition) {
         EndReason::NoCapacity
-    } else if limits.target.is_some_and(reached) {
+    } else if state.finalist.is_some_and(has_finished) {
         EndReason::Target
-    } else if limits.not_improving.is_some_and(|most| state.since_improved >= most) {
+    } else if not_improving.is_some_and(|most| state.since_improved >= most) {
         EndReason::NotImproving
     } else if runtime_deadline(definition).is_some_and(|deadline| state.now >= deadline) {
         EndReason::MaxRuntime
@@ -46,17 +42,9 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
     Some(Ruling::TuningEnding { why })
 }
 
-/// Returns the failure message of a tuning that cannot succeed. Its first trials all ended without a value or failed for
-/// one cause, its starts are refused one after another, or a quota of the account blocked every start for too long.
+/// Returns the failure message of a tuning that cannot succeed: none of its trials shows that its program works, or a
+/// quota of the account blocked every start for too long.
 fn failure(definition: &Definition, state: &State) -> Option<String> {
-    let last = || state.last_failure.as_deref().unwrap_or("no error was reported").to_owned();
-    if state.refusals >= MAX_TRIALS_WITHOUT_VALUE {
-        return Some(format!(
-            "the training service refused {} training jobs in a row. Last error: {}",
-            state.refusals,
-            last()
-        ));
-    }
     if state.quota_has_expired() {
         return Some(format!(
             "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \
@@ -66,44 +54,7 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
             state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
         ));
     }
-    if let Some(message) = first_failures(definition, state) {
-        return Some(message);
-    }
-    if state.trials_without_value < MAX_TRIALS_WITHOUT_VALUE {
-        return None;
-    }
-    Some(if state.counters.completed > 0 || state.last_failure.is_none() {
-        format!(
-            "no training job logged a value of the objective metric in {} attempts: check the Regex of the metric \
-             against the log of a training job",
-            state.trials_without_value
-        )
-    } else {
-        format!(
-            "no training job succeeded after {} attempts. Last failure: {}",
-            state.trials_without_value,
-            last()
-        )
-    })
-}
-
-/// Returns the failure message of a tuning whose first trials all failed for one cause: the program fails whatever the
-/// hyperparameters are.
-///
-/// The first trials by number must have ended. Of many parallel trials some may fail for their hyperparameters, before a
-/// good one logs its first value.
-fn first_failures(definition: &Definition, state: &State) -> Option<String> {
-    let most = definition.limits.first_failures;
-    let cause = state.failures.only_cause().filter(|_| most > 0)?;
-    // Every other end without a value makes the numbers differ: of a completed, stopped or refused job. A promoted trial
-    // that waits at a rung has completed a job, with or without a value.
-    let none_succeeded = state.incumbent.is_none() && state.waiting.is_empty();
-    let all_failed = none_succeeded && cause.count == state.trials_without_value && cause.count >= most;
-    let (first, _) = state.trials.first_key_value().unzip();
-    let first_ended = first.is_none_or(|first| *first >= TrialId(most));
-    (all_failed && first_ended).then(|| {
-        format!("the first {} training jobs failed for the same reason: {}", cause.count, cause.reason)
-    })
+    doubt::confirmed(definition, state)
 }
 
 /// Ends a search that is over for the reason `why`: orders the refit, returns all unused money, and ends the tuning once

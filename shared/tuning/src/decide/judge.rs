@@ -11,22 +11,26 @@
 use hyperband::ranking::improves;
 use hyperband::rung::Rule;
 
+use super::diverged::diverged;
 use super::rest;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey};
 use crate::ids::{TrialId, count};
+use crate::limits::MAX_DIVERGED_EPOCHS;
 use crate::ruling::{Order, Ruling};
 use crate::state::{State, Status, Trial, judge};
 
 /// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
 pub(super) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
-    if state.status != Status::Active || definition.promotes().is_some() {
+    // A trial that reached the target trains to its end, and all others stop.
+    if state.status != Status::Active || definition.promotes().is_some() || state.finalist.is_some() {
         return None;
     }
     let plan = definition.plan();
     state.trials.iter().find_map(|(number, trial)| {
-        if trial.stop_why.is_some() || trial.stop_requested {
+        // A diverged trial is stopped as such.
+        if trial.stop_why.is_some() || trial.stop_requested || diverged(definition, trial).is_some() {
             return None;
         }
         let level = definition.level(trial.bracket, trial.next_rung);
@@ -107,20 +111,52 @@ fn average_up_to(
     Some(sum / count).filter(|average: &f64| average.is_finite()).or(value)
 }
 
-/// Returns the epoch and value that count at `level`: those of the level itself, else of the first epoch above it,
-/// else, if the program completed below the level, of its last epoch.
+/// Returns the epoch and value that count at `level` ([`arrived_with`]).
 fn value_at(
     definition: &Definition,
     state: &State,
     trial: &Trial,
     level: Epochs,
 ) -> Option<(Epochs, Option<f64>)> {
-    let at_or_above = trial.curve.range(level..).next();
     // The median rule compares no job that has ended: there is nothing to stop.
     let ended_well = definition.plan().rule() != Rule::Median
         && trial.job.as_ref().is_some_and(|job| {
             job.end == Some(JobEnd::Completed) && rest::is_complete(definition, state, trial, job)
         });
-    let last = trial.curve.last_key_value().filter(|_| ended_well);
-    at_or_above.or(last).map(|(resource, value)| (*resource, *value))
+    arrived_with(definition, trial, level, ended_well)
+}
+
+/// Returns the epoch and value with which a trial arrives at `level`: those of the first finite value there or above.
+/// If it `has_ended` without one, its last finite value counts. `None` while a later value may count.
+///
+/// One value that is not finite can be a glitch. As many in a row as stop a trial show that it has diverged, and count
+/// as such.
+pub(super) fn arrived_with(
+    definition: &Definition,
+    trial: &Trial,
+    level: Epochs,
+    has_ended: bool,
+) -> Option<(Epochs, Option<f64>)> {
+    let (first, value) = match trial.curve.range(level..).next() {
+        Some((first, value)) => (*first, *value),
+        None if !has_ended => return None,
+        None => (level, None),
+    };
+    if value.is_some() {
+        return Some((first, value));
+    }
+    let most = match definition.max_diverged_epochs {
+        0 => MAX_DIVERGED_EPOCHS,
+        most => most,
+    };
+    let mut in_a_row = 0_u32;
+    for (epoch, value) in &trial.curve {
+        in_a_row = if value.is_some() { 0 } else { in_a_row.saturating_add(1) };
+        if *epoch >= level && (value.is_some() || in_a_row >= most) {
+            return Some((*epoch, *value));
+        }
+    }
+    let (last, _) = trial.curve.last_key_value().filter(|_| has_ended)?;
+    let finite = trial.curve.iter().rev().find(|(_, value)| value.is_some()).filter(|_| in_a_row < most);
+    Some(finite.map_or((*last, None), |(epoch, value)| (*epoch, *value)))
 }

@@ -1,30 +1,29 @@
-//! The end of a job that has trained its last epoch. Its program saves its model afterwards and ends by itself, so a stop
-//! at the last metric line could lose the model.
+//! The end of a job that has trained its last epoch. Its program may evaluate, save its model and export it before it
+//! ends by itself, so a stop after the last metric line can lose the model.
 //!
-//! The job is stopped if it trains on, or if it does not end within a grace. Its own limits, for which money is
-//! reserved, can end it earlier.
+//! The time from the last line to the end is learned from jobs that completed ([`crate::runtime::longest_tail`]). Until
+//! enough of them have, the limits of the job are the only bound. A job that trains on is stopped at once.
 
 use crate::definition::Definition;
 use crate::fact::JobPhase;
-use crate::limits::{LAST_EPOCH_GRACE, LAST_EPOCH_GRACE_EPOCHS, LAST_EPOCH_GRACE_UNTIMED};
+use crate::limits::{LAST_EPOCH_GRACE, TAIL_FACTOR};
 use crate::ruling::StopWhy;
-use crate::runtime::usual;
+use crate::runtime::longest_tail;
 use crate::state::{Job, State, Trial};
 use crate::time::{Millis, Time};
 
 /// Returns whether the trial has all epochs for which `job` was started.
 pub(super) fn is_reached(definition: &Definition, trial: &Trial, job: &Job) -> bool {
     let last = job.level.unwrap_or_else(|| definition.largest_resource());
-    trial.refit.is_none() && trial.resource() >= last
+    trial.resource() >= last
 }
 
-/// Returns the stop reason of a job that trains beyond its last epoch, or whose grace is over.
+/// Returns the stop reason of a job that trains beyond its last epoch, or whose tail is longer than any that it may
+/// have.
 pub(super) fn stop(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let beyond = trial.resource() > definition.largest_resource();
     let over = || grace_ends_at(state, trial, job).is_some_and(|end| end <= state.clock);
-    let has_all = trial.resource() >= definition.largest_resource();
-    let why = if has_all { StopWhy::MaxResource } else { StopWhy::TuningEnding };
-    (beyond || over()).then_some(why)
+    (beyond || over()).then_some(StopWhy::MaxResource)
 }
 
 /// Returns when the next grace is over.
@@ -35,7 +34,8 @@ pub(super) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
 }
 
 fn grace_ends_at(state: &State, trial: &Trial, job: &Job) -> Option<Time> {
-    last_sign(trial, job).map(|sign| sign + grace(state))
+    let grace = grace(state)?;
+    last_sign(trial, job).map(|sign| sign + grace)
 }
 
 /// Returns when the program began to run or logged its last line; `None` while it is not known to run.
@@ -48,7 +48,7 @@ fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
     line.or((job.phase == JobPhase::Training).then_some(job.phase_at))
 }
 
-fn grace(state: &State) -> Millis {
-    let timed = usual(state).map(|(epoch, _)| (epoch * LAST_EPOCH_GRACE_EPOCHS).max(LAST_EPOCH_GRACE));
-    timed.unwrap_or(LAST_EPOCH_GRACE_UNTIMED)
+/// Returns how long a job may run after its last line; `None` while too few tails are known.
+fn grace(state: &State) -> Option<Millis> {
+    longest_tail(state).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
 }

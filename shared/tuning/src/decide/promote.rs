@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 
 use hyperband::promotion::allowed;
 
+use super::judge::arrived_with;
 use super::outlook::Outlook;
 use crate::definition::{Definition, Scheduling};
 use crate::epochs::Epochs;
@@ -40,13 +41,14 @@ pub(crate) fn arrival(
     // A failed program is a failure, whatever values it logged. So is a stopped one, unless it stopped for training
     // past its level or for its spot capacity.
     let failed = end == Some(JobEnd::AlgorithmError);
-    let spared = matches!(stop, None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. }));
+    // A job that did not end after its last epoch has trained it.
+    let spared = matches!(
+        stop,
+        None | Some(StopWhy::PastLevel { .. } | StopWhy::Interruptions { .. } | StopWhy::MaxResource)
+    );
     let stopped = !spared && end != Some(JobEnd::Completed);
     if failed || stopped {
         return None;
-    }
-    if let Some((resource, value)) = trial.curve.range(level..).next() {
-        return Some((*resource, *value));
     }
     // A program that completed below its level arrives with its last value, if it logged one.
     let emitted = job.is_some_and(|job| {
@@ -54,7 +56,8 @@ pub(crate) fn arrival(
             && trial.last_line_attempt == job.attempt
             && trial.last_line.is_some()
     });
-    trial.curve.last_key_value().filter(|_| emitted).map(|(resource, value)| (*resource, *value))
+    let reached = trial.curve.last_key_value().is_some_and(|(last, _)| *last >= level);
+    (reached || emitted).then(|| arrived_with(definition, trial, level, true))?
 }
 
 /// Records, once, that a promoted job started below the epoch of its checkpoint.
@@ -94,7 +97,8 @@ pub(super) fn past_level(trial: &Trial, job: &Job) -> Option<StopWhy> {
 
 /// Synchronous only: promotes the next trial of a closed rung.
 pub(super) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruling> {
-    if definition.promotes() != Some(Scheduling::Synchronous) || state.status != Status::Active {
+    let is_synchronous = definition.promotes() == Some(Scheduling::Synchronous);
+    if !is_synchronous || state.status != Status::Active || state.finalist.is_some() {
         return None;
     }
     let mut places =
@@ -108,11 +112,33 @@ pub(super) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruli
 /// rung counts as closed, also a synchronous one.
 pub(super) fn next(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
     let scheduling = definition.promotes()?;
+    if state.finalist.is_some() {
+        return finalist(definition, state).filter(|ruling| fits(definition, state, ruling));
+    }
     if scheduling == Scheduling::Synchronous && !at_end {
         return None;
     }
     let mut promotable = candidates(definition, state, at_end);
     promotable.find(|ruling| fits(definition, state, ruling))
+}
+
+/// Returns the promotion of the trial that reached the target, whatever its rank: it trains to its end.
+fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
+    let trial = state.finalist?;
+    let waiting = state.waiting.get(&trial)?;
+    let rung = state.rung(waiting.place())?;
+    let (_, value) = rung.waiting.iter().find(|(other, _)| *other == trial).copied()?;
+    let rank = rung.rank(definition.direction(), (trial, value));
+    Some(Ruling::TrialPromoted {
+        trial,
+        bracket: waiting.bracket,
+        round: waiting.round,
+        rung: waiting.rung,
+        level: definition.level(waiting.bracket, waiting.rung.next()),
+        value,
+        verdict: Verdict { rank, seen: rung.arrived(), allowed: rank.saturating_add(1), continues: true },
+        reached_target: true,
+    })
 }
 
 /// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
@@ -194,6 +220,7 @@ fn candidate(
         level: definition.level(cohort.id.bracket, number.next()),
         value,
         verdict: Verdict { rank, seen: rung.arrived(), allowed, continues: true },
+        reached_target: false,
     })
 }
 
@@ -261,6 +288,10 @@ pub(super) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
     places.find_map(|(cohort, (number, rung))| {
         // The worst waiting trial is the first that can be ruled out.
         let (_, (trial, value)) = rung.best_and_worst_waiting()?;
+        let is_over = state.status != Status::Active || matches!(outlook, Outlook::Over(_));
+        if state.finalist == Some(trial) && !is_over {
+            return None;
+        }
         let rank = rung.rank(definition.direction(), (trial, value));
         let why = if state.status != Status::Active {
             StopWhy::TuningEnding

@@ -97,6 +97,7 @@ fn is_over(job: &Job) -> bool {
             StopWhy::Rung { .. }
             | StopWhy::MaxResource
             | StopWhy::TuningEnding
+            | StopWhy::TargetReached { .. }
             | StopWhy::Requested
             | StopWhy::NoObjective { .. }
             | StopWhy::Diverged { .. },

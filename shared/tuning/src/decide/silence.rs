@@ -3,6 +3,7 @@
 //! Silence counts from when the program began to run or last logged a value, by the time that the sweeper reports. Log
 //! lines may come hours late or never, so the stored log of a job is read before the job is stopped for silence.
 
+use super::last_epoch;
 use crate::definition::{Definition, Silence};
 use crate::fact::JobPhase;
 use crate::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
@@ -15,7 +16,7 @@ use crate::time::{Millis, Time};
 pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     let allowed = longest_silence(definition, state)?;
     state.jobs().find_map(|(key, trial, job)| {
-        let since = overdue(state, trial, job, allowed)?;
+        let since = overdue(definition, state, trial, job, allowed)?;
         (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::Look { job: key, since }))
     })
 }
@@ -23,7 +24,7 @@ pub(super) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Returns the stop reason of a job whose silence a look has confirmed.
 pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let allowed = longest_silence(definition, state).filter(|_| job.silence_seen.is_some())?;
-    let since = overdue(state, trial, job, allowed)?;
+    let since = overdue(definition, state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
     (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
@@ -31,7 +32,7 @@ pub(super) fn confirmed(definition: &Definition, state: &State, trial: &Trial, j
 /// Returns when the next silence becomes too long.
 pub(super) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     let allowed = longest_silence(definition, state)?;
-    let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(trial, job));
+    let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(definition, trial, job));
     silent.map(|since| since + allowed).filter(|deadline| *deadline > state.clock).min()
 }
 
@@ -41,14 +42,22 @@ pub fn open_look(job: &Job) -> Option<Time> {
 }
 
 /// Returns the beginning of a silence that has lasted longer than `allowed`.
-fn overdue(state: &State, trial: &Trial, job: &Job, allowed: Millis) -> Option<Time> {
-    silent_since(trial, job).filter(|since| *since + allowed <= state.clock)
+fn overdue(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+    allowed: Millis,
+) -> Option<Time> {
+    silent_since(definition, trial, job).filter(|since| *since + allowed <= state.clock)
 }
 
-/// Returns when a running program last logged a value; `None` while it does not run, or is being stopped.
-fn silent_since(trial: &Trial, job: &Job) -> Option<Time> {
-    if !job.holds_slot() || job.stop.is_some() || trial.stop_why.is_some() || job.phase != JobPhase::Training
-    {
+/// Returns when a running program last logged a value; `None` while it does not run, is being stopped, or has trained its
+/// last epoch ([`last_epoch`]).
+fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Time> {
+    let stops = job.stop.is_some() || trial.stop_why.is_some();
+    let has_all = last_epoch::is_reached(definition, trial, job);
+    if !job.holds_slot() || stops || has_all || job.phase != JobPhase::Training {
         return None;
     }
     let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);

@@ -62,7 +62,10 @@ pub(super) fn has_jobs(definition: &Definition, state: &State) -> bool {
 fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
     promote::next(definition, state, false)
         .or_else(|| {
-            let free = !promote::lacks_money(definition, state) && !cut_trial_lacks_money(definition, state);
+            let free = state.finalist.is_none()
+                && super::doubt(state).is_none()
+                && !promote::lacks_money(definition, state)
+                && !cut_trial_lacks_money(definition, state);
             new_trial(definition, state).filter(|_| free)
         })
         .or_else(|| {
@@ -104,7 +107,9 @@ pub(super) fn can_start(definition: &Definition, state: &State) -> bool {
 
 fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
     state.trials.iter().find_map(|(number, trial)| {
-        if trial.job.is_some() || trial.retry_at.is_none_or(|at| at > state.now) {
+        let is_other = state.finalist.is_some_and(|finalist| finalist != *number);
+        let waits_for_finalist = is_other && trial.refit.is_none();
+        if trial.job.is_some() || waits_for_finalist || trial.retry_at.is_none_or(|at| at > state.now) {
             return None;
         }
         let rung = trial.start_rung(definition);

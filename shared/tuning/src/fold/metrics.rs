@@ -9,14 +9,14 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::MAX_RESOURCE;
-use hyperband::ranking::improves;
+use hyperband::ranking::{improves, reaches};
 
 use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::ids::TrialId;
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
-use crate::state::{Incumbent, Job, State, Stream, Trial};
+use crate::state::{Fruitless, Incumbent, Job, State, Status, Stream, Trial};
 use crate::time::Time;
 
 /// What one line changed.
@@ -49,6 +49,9 @@ pub(super) fn fold(
     let Some(index) = stream_index(definition, trial, key.attempt, stream, lines) else { return false };
     let mut changed = trial.streams.len() > known;
     let mut moved = false;
+    let mut reaches_target = false;
+    let was_fruitless = !trial.has_value();
+    let target = definition.limits.target.filter(|_| can_be_finalist(trial, key));
     let mut seen = Vec::new();
     for line in lines {
         // JSON stores no infinities.
@@ -61,6 +64,9 @@ pub(super) fn fold(
         };
         changed |= entered.changed;
         moved |= entered.moved;
+        let reached = target.zip(value).filter(|_| entered.changed);
+        reaches_target |=
+            reached.is_some_and(|(target, value)| reaches(definition.direction(), value, target));
         // A value whose epoch is not proven after a restart enters no curve, but counts for the incumbent.
         let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
         let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
@@ -73,7 +79,24 @@ pub(super) fn fold(
     if moved {
         follow_incumbent(state, key.trial);
     }
+    let is_fruitful = || state.trials.get(&key.trial).is_some_and(Trial::has_value);
+    if was_fruitless && is_fruitful() {
+        state.fruitless = Fruitless::default();
+    }
+    if reaches_target && state.status == Status::Active {
+        state.finalist = state.finalist.or(Some(key.trial));
+    }
+    if changed {
+        state.has_logged = true;
+    }
     changed
+}
+
+/// Returns whether a trial whose job logs a line can still train to its end.
+fn can_be_finalist(trial: &Trial, key: JobKey) -> bool {
+    let stops = trial.stop_why.is_some() || trial.stop_requested;
+    let runs = trial.job.as_ref().is_none_or(|job| job.stop.is_none() && job.end.is_none_or(JobEnd::counts));
+    !stops && runs && trial.refit.is_none() && key.attempt == trial.attempts
 }
 
 /// Returns how many lines of one stream are kept where the epoch is a line's rank: this bounds the state of all

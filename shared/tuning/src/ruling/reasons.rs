@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;
-use crate::ids::RungId;
+use crate::ids::{RungId, TrialId};
 
 /// Why a job is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,11 @@ pub enum StopWhy {
     },
     /// The tuning is ending.
     TuningEnding,
+    /// Another trial reached the target and trains to its end.
+    TargetReached {
+        /// That trial.
+        trial: TrialId,
+    },
     /// A user asked to stop the job.
     Requested,
     /// Spot instances were taken away too often: the trial continues on demand.
@@ -60,6 +65,7 @@ impl StopWhy {
             | Self::MaxResource
             | Self::PastLevel { .. }
             | Self::TuningEnding
+            | Self::TargetReached { .. }
             | Self::Requested
             | Self::Interruptions { .. }
             | Self::NextInstances

@@ -4,6 +4,7 @@
 use hyperband::ranking::improves;
 use search::Origin;
 
+use super::lesson::{Lesson, lesson};
 use crate::conclude;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
@@ -15,7 +16,7 @@ use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 use crate::runtime::Timing;
-use crate::state::{Bill, Job, Refittable, State, Status, Trial};
+use crate::state::{Bill, Fruitless, Job, Refittable, State, Status, Trial};
 use crate::summary::JobSummary;
 use crate::time::Time;
 
@@ -190,17 +191,16 @@ impl State {
             self.remove_job(definition, *key);
         }
         let Some(trial) = self.trials.remove(number) else { return };
-        self.remember(definition, *number, &trial);
+        self.remember(definition, *number, &trial, value.is_some());
+        let has_value = trial.has_value();
         let place = trial.place();
         self.park(*number, trial, *resource);
         self.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
             rung.wait(definition.direction(), (*number, *value));
         });
-        let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == *number);
-        if !improved {
-            self.since_improved = self.since_improved.saturating_add(1);
-        }
+        // A trial with values that diverged at the level has shown that the program works.
+        self.count_end(*number, has_value);
     }
 
     /// The trial is promoted and waits for its next job.
@@ -208,9 +208,11 @@ impl State {
         let Ruling::TrialPromoted { trial: number, .. } = ruling else { return };
         let Some(parked) = self.parked.remove(*number) else { return };
         let Some(waiting) = self.waiting.remove(number) else { return };
+        // The finalist takes the place of no other trial.
+        let counts = u32::from(self.finalist != Some(*number));
         self.with_rung(definition, waiting.place(), |rung| {
             rung.leave(*number);
-            rung.add_continued(1);
+            rung.add_continued(counts);
         });
         self.trials.insert(*number, Trial::promoted(waiting, &parked, self.now));
     }
@@ -271,7 +273,7 @@ impl State {
         }
         let summary = JobSummary { concluded: true, ..conclude::summary(key, trial, &job) };
         let without_instances = conclude::ended_without_instances(&job);
-        let timing = Timing::of(trial, &job);
+        let timing = Timing::of(trial, &job, trial.goal(definition));
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
         self.timings.record(timing);
         // A launch freed by the refit is not given to the search.
@@ -343,15 +345,17 @@ impl State {
         number: TrialId,
         how: &TrialEnd,
     ) {
+        let failed_by_program = job.and_then(|key| self.job(key)?.end) == Some(JobEnd::AlgorithmError);
         if let Some(key) = job {
             self.remove_job(definition, key);
+        }
+        if self.finalist == Some(number) && !ran_to_its_end(how) {
+            self.finalist = None;
         }
         if let Some(waiting) = self.waiting.remove(&number) {
             self.parked.remove(number);
             self.with_rung(definition, waiting.place(), |rung| rung.leave(number));
             self.close_cohort(definition, waiting.cohort());
-            // The improvement was counted when the trial began to wait.
-            self.count_trial_without_value();
             return;
         }
         let Some(trial) = self.trials.remove(&number) else { return };
@@ -370,9 +374,19 @@ impl State {
             }
             self.close_cohort(definition, trial.cohort());
         }
+        // The refit is not a trial of the search.
+        if trial.refit.is_some() {
+            return;
+        }
+        let has_value = trial.has_value();
+        let lesson = lesson(how, failed_by_program, &trial);
+        if lesson != Lesson::Nothing {
+            self.remember(definition, number, &trial, lesson == Lesson::Values);
+        }
         // A trial that was not continued before its first epoch, or that a user stopped, shows nothing about the search.
-        let untried = match how {
-            TrialEnd::NeverStarted | TrialEnd::Stopped(StopWhy::Requested) => true,
+        let shows_nothing = match how {
+            TrialEnd::NeverStarted
+            | TrialEnd::Stopped(StopWhy::Requested | StopWhy::TargetReached { .. }) => true,
             TrialEnd::Stopped(StopWhy::TuningEnding) => trial.curve.is_empty(),
             TrialEnd::Completed
             | TrialEnd::Stopped(_)
@@ -380,24 +394,27 @@ impl State {
             | TrialEnd::MaxRuntime
             | TrialEnd::Failed(_) => false,
         };
-        // The refit is not a trial of the search.
-        if untried || trial.refit.is_some() {
-            return;
+        if !shows_nothing {
+            self.count_end(number, has_value);
         }
-        self.remember(definition, number, &trial);
+    }
+
+    /// Counts the end of a trial, or its arrival at a rung.
+    fn count_end(&mut self, number: TrialId, has_value: bool) {
         let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
         if !improved {
             self.since_improved = self.since_improved.saturating_add(1);
         }
-        self.count_trial_without_value();
+        if !has_value {
+            let trials = self.fruitless.trials.saturating_add(1);
+            self.fruitless = Fruitless { trials, at: self.now };
+        }
     }
+}
 
-    /// Counts the trials that ended without a value while no trial ever had one.
-    fn count_trial_without_value(&mut self) {
-        // Any value is an incumbent.
-        self.trials_without_value =
-            if self.incumbent.is_none() { self.trials_without_value.saturating_add(1) } else { 0 };
-    }
+/// Returns whether the finalist trained to its end, or as long as its limit allows. Otherwise the search goes on.
+fn ran_to_its_end(how: &TrialEnd) -> bool {
+    matches!(how, TrialEnd::Completed | TrialEnd::MaxRuntime | TrialEnd::Stopped(StopWhy::MaxResource))
 }
 
 /// Returns whether a concluded job was refused, or ended by a failure of its program or of the service. A lack of capacity

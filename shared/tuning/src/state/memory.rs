@@ -46,12 +46,14 @@ impl State {
         Some(Observation { place, best: values.reduce(better), early, by_model })
     }
 
-    /// Keeps what is known of a trial that ends or begins to wait.
-    pub(super) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial) {
+    /// Keeps what is known of a trial that ends or begins to wait. Without `counts`, its values are no results: it failed
+    /// or diverged.
+    pub(super) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial, counts: bool) {
         if !learns(definition) {
             return;
         }
-        if let Some(observation) = self.observation(definition, number, trial) {
+        if let Some(mut observation) = self.observation(definition, number, trial) {
+            observation.best = observation.best.filter(|_| counts);
             let maximize = definition.direction() == Direction::Maximize;
             self.history.record(number.0, observation, maximize);
         }

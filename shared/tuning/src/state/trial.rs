@@ -26,6 +26,20 @@ impl Trial {
         self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
     }
 
+    /// Returns whether it has logged a finite value, also at an epoch that is not known yet.
+    pub fn has_value(&self) -> bool {
+        let held = self.streams.iter().filter(|stream| stream.unplaced);
+        let held = held.flat_map(|stream| {
+            stream.unplaced_lines.values().chain(stream.lines.iter().map(|(_, _, value)| value))
+        });
+        self.curve.values().chain(held).any(Option::is_some)
+    }
+
+    /// Returns whether the value of its last epoch is not finite.
+    pub fn ends_diverged(&self) -> bool {
+        self.curve.last_key_value().is_some_and(|(_, value)| value.is_none())
+    }
+
     /// Returns the highest epoch it has reached.
     pub fn resource(&self) -> Epochs {
         let placed = self.curve.last_key_value().map_or(Epochs::ZERO, |(resource, _)| *resource);

@@ -249,7 +249,7 @@ fn a_refit_without_capacity_ends_after_the_wait() {
     let mut definition = Definition { refit: true, ..jobs(100, 1) };
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);
-    for fact in [submitted(), logged(10, job(0), 3, 0.75), described(20, job(0), Stopped, 10)] {
+    for fact in [submitted(), logged(10, job(0), 3, 0.75), described(20, job(0), Completed, 10)] {
         run.take(&[fact]);
     }
     check_next(

@@ -83,6 +83,7 @@ fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     let promoted = |trial, rung, value, rank, continues| Ruling::TrialPromoted {
+        reached_target: false,
         trial: TrialId(trial),
         bracket: BracketId(0),
         round: 0,

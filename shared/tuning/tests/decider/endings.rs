@@ -2,9 +2,7 @@
 
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
-use tuning::definition::{Definition, Limits, Scheduling};
 use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
-use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::limits::MAX_TRAINING_JOBS;
 use tuning::ruling::{EndReason, Order, Ruling};
 use tuning::state::Status;
@@ -34,21 +32,6 @@ fn a_tuning_ends_when_no_job_runs_and_no_further_job_fits_the_cap() {
     let when = [described(60, job(0), Completed, 50)];
     let expect = ["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check(&capped(random(9, 1), 1), &given, &when, &expect);
-}
-
-#[test]
-fn reaching_the_target_stops_all_jobs() {
-    let mut definition = random(9, 2);
-    definition.limits.target = Some(0.9);
-    let run = &mut check(&definition, &[submitted()], &[logged(10, job(0), 1, 0.89)], &[]);
-    let expect = ["ending: Target", "stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"];
-    check_next(run, &[logged(11, job(0), 2, 0.9)], &expect);
-    check_next(run, &[described(20, job(0), Stopped, 9)], &["trial 0 stopped: tuning ending"]);
-    check_next(
-        run,
-        &[described(20, job(1), Stopped, 9)],
-        &["trial 1 stopped: tuning ending", "ended: Target"],
-    );
 }
 
 #[test]
@@ -110,10 +93,10 @@ fn a_stop_request_stops_accepted_and_unaccepted_jobs() {
 #[test]
 fn a_stop_request_does_not_replace_an_earlier_end_reason() {
     let mut definition = random(9, 1);
-    definition.limits.target = Some(0.9);
-    let given = [submitted(), logged(1, job(0), 1, 0.95), stop_requested(2)];
+    definition.limits.max_runtime_seconds = Some(2);
+    let given = [submitted(), logged(1, job(0), 1, 0.95), time_passed(2), stop_requested(3)];
     let when = [described(5, job(0), Stopped, 5)];
-    check(&definition, &given, &when, &["trial 0 stopped: tuning ending", "ended: Target"]);
+    check(&definition, &given, &when, &["trial 0 stopped: tuning ending", "ended: MaxRuntime"]);
 }
 
 #[test]
@@ -128,117 +111,6 @@ fn a_stop_request_finishes_waiting_trials() {
     let run = &mut check(&random(9, 1), &given, &[stop_requested(61)], &expect);
     let expect = ["trial 1 stopped: tuning ending", "ended: Stopped"];
     check_next(run, &[described(62, job(1), Stopped, 1)], &expect);
-}
-
-#[test]
-fn five_trials_without_a_value_fail_the_tuning_with_a_hint_about_the_regex() {
-    let mut given = vec![submitted()];
-    given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
-    let when = [described(9, job(4), Completed, 1)];
-    let run = check(&random(9, 1), &given, &when, &["trial 4 completed", "ending: Failed", "ended: Failed"]);
-    assert!(failure_message(&run.state.status).contains("check the Regex of the metric"));
-}
-
-/// Returns the fact that the program of a job failed with `message`.
-fn failed(seconds: i64, job: JobKey, message: &str) -> Recorded {
-    let mut recorded = described(seconds, job, AlgorithmError, 1);
-    let Fact::JobDescribed { message: written, .. } = &mut recorded.fact else { panic!("{recorded:?}") };
-    *written = Some(message.to_owned());
-    recorded
-}
-
-#[test]
-fn five_failed_trials_fail_the_tuning_with_the_last_failure() {
-    let mut given = vec![submitted()];
-    given.extend(["a", "b", "c", "d"].iter().zip(0..).map(|(why, n)| failed(i64::from(n) + 1, job(n), why)));
-    let when = [failed(9, job(4), "e")];
-    let run = check(&random(9, 1), &given, &when, &["trial 4 failed: e", "ending: Failed", "ended: Failed"]);
-    assert!(failure_message(&run.state.status).contains("Last failure: e"));
-}
-
-#[test]
-fn three_first_trials_that_fail_for_one_cause_fail_the_tuning() {
-    let text =
-        |port: u32| format!("AlgorithmError: import xgboost\nbind: port {port} is in use, exit code: 1");
-    let given =
-        [submitted(), failed(1, job(0), &text(8_001)), failed(2, job(1), &text(8_002)), time_passed(3)];
-    let expect = [&format!("trial 2 failed: {}", text(9))[..], "ending: Failed", "ended: Failed"];
-    let run = check(&random(9, 1), &given, &[failed(4, job(2), &text(9))], &expect);
-    assert_eq!(
-        failure_message(&run.state.status),
-        "the first 3 training jobs failed for the same reason: exit code 1, bind: port 8001 is in use"
-    );
-    // P5: a tuning of a release without this rule keeps its rules.
-    let random = random(9, 1);
-    let older = Definition { limits: Limits { first_failures: 0, ..random.limits.clone() }, ..random };
-    let expect = [expect[0], "start 3-0-1"];
-    check(&older, &given, &[failed(4, job(2), &text(9))], &expect);
-}
-
-#[test]
-fn first_failures_count_only_if_the_program_failed_in_each_ended_trial() {
-    let silent = |n| described(1, job(n), Completed, 1);
-    let service = described(1, attempt(0, 1), ServiceError, 0);
-    for other in
-        [failed(1, job(0), "b"), silent(0), described(1, job(0), Stopped, 1), refused(1, job(0)), service]
-    {
-        let mut run = Run::new(&random(9, 1));
-        run.take(&[submitted()]);
-        run.take(std::slice::from_ref(&other));
-        for trial in 1..4 {
-            run.take(&[failed(i64::from(trial) + 1, job(trial), "a")]);
-        }
-        assert_eq!(run.state.status, Status::Active, "{other:?}");
-    }
-}
-
-/// A promoted trial with a value waited at its rung, and the tuning failed for the trials that had failed before.
-#[test]
-fn regression_first_failures_do_not_fail_a_tuning_with_a_trial_that_waits_at_a_rung() {
-    for value in [Some(0.5), None] {
-        let mut run = Run::new(&promoting(jobs(40, 4), Scheduling::Asynchronous));
-        run.take(&[submitted()]);
-        for trial in 1..4 {
-            run.take(&[failed(i64::from(trial), job(trial), "out of memory")]);
-        }
-        assert_eq!(run.state.status, Status::Active, "trial 0 runs");
-        let line = value.map_or_else(|| logged_nan(5, job(0), 1), |value| logged(5, job(0), 1, value));
-        run.take(&[line, described(9, job(0), Completed, 9)]);
-        assert_eq!(run.state.status, Status::Active, "{value:?}");
-    }
-}
-
-#[test]
-fn jobs_without_a_failure_reason_have_no_common_cause() {
-    let mut run = Run::new(&random(9, 1));
-    run.take(&[submitted()]);
-    for trial in 0..4 {
-        let mut silent = failed(i64::from(trial) + 1, job(trial), "");
-        let Fact::JobDescribed { message, .. } = &mut silent.fact else { panic!("{silent:?}") };
-        *message = None;
-        run.take(&[silent]);
-    }
-    assert_eq!(run.state.status, Status::Active);
-}
-
-/// Of many parallel trials, some fail for their hyperparameters before a good one logs its first value.
-#[test]
-fn failures_of_parallel_trials_wait_for_the_first_trials() {
-    let given: Vec<_> = std::iter::once(submitted())
-        .chain((1..4).map(|n| failed(i64::from(n), job(n), "no memory")))
-        .collect();
-    let run = &mut check(&random(99, 4), &given, &[started(5, job(0))], &[]);
-    assert_eq!(run.state.failures.causes.len(), 1);
-    let mut fails = Run::new(&random(99, 4));
-    for fact in &given {
-        fails.take(std::slice::from_ref(fact));
-    }
-    fails.take(&[failed(6, job(0), "no memory")]);
-    assert!(matches!(&fails.state.status, Status::Ending(EndReason::Failed(why)) if why.contains("first 4")));
-    // A value shows that the program works.
-    run.take(&[logged(6, job(0), 1, 0.5)]);
-    run.take(&[failed(7, job(0), "no memory")]);
-    assert_eq!(run.state.status, Status::Active);
 }
 
 #[test]
@@ -287,17 +159,6 @@ fn a_waiting_tuning_proceeds_at_its_deadline() {
         assert_eq!(run.take(&[time_passed(seconds - 1)]), [], "before {seconds}");
         assert_ne!(run.take(&[time_passed(seconds)]), [], "at {seconds}");
     }
-}
-
-/// Completed trials without a value point to a wrong metric definition, even when other trials failed.
-#[test]
-fn completed_trials_without_a_value_give_a_hint_about_the_regex_despite_failures() {
-    let mut given = vec![submitted()];
-    given.extend((0..4).map(|n| described(i64::from(n) + 1, job(n), Completed, 1)));
-    let when = [described(9, job(4), AlgorithmError, 1)];
-    let expect = ["trial 4 failed: exit code 1", "ending: Failed", "ended: Failed"];
-    let run = check(&random(9, 1), &given, &when, &expect);
-    assert!(failure_message(&run.state.status).contains("check the Regex of the metric"));
 }
 
 #[test]

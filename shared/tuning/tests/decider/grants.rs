@@ -2,7 +2,7 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{Completed, ServiceError, Stopped};
+use tuning::fact::JobEnd::{Completed, ServiceError};
 use tuning::fact::{Fact, Recorded};
 use tuning::money::MicroUsd;
 
@@ -230,11 +230,10 @@ fn a_paused_tuning_ends_although_the_month_is_empty() {
     let mut definition = granting(random(9, 2));
     definition.limits.target = Some(0.7);
     let given = [submitted(), granted(1, 1, 1), granted(2, 2, 0), paused(5, true)];
-    let expect = ["ending: Target", "stop 0-0-1: tuning ending"];
-    let run = &mut check(&definition, &given, &[logged(10, job(0), 1, 0.8)], &expect);
+    let run = &mut check(&definition, &given, &[logged(10, job(0), 1, 0.8)], &[]);
     let back = format!("return 1: {} to 2026-11", J - 50 * SECOND);
-    let expect = ["trial 0 stopped: tuning ending", &back];
-    check_next(run, &[described(60, job(0), Stopped, 50)], &expect);
+    let expect = ["trial 0 completed", "ending: Target", &back];
+    check_next(run, &[described(60, job(0), Completed, 50)], &expect);
     check_next(run, &[returned(61, 1)], &["ended: Target"]);
 }
 
@@ -250,7 +249,7 @@ fn run_in_refit() -> Run {
     let mut definition = Definition { refit: true, ..granting(jobs(100, 1)) };
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);
-    let given = [granted(1, 1, 2), logged(10, job(0), 3, 0.75), described(20, job(0), Stopped, 10)];
+    let given = [granted(1, 1, 2), logged(10, job(0), 3, 0.75), described(20, job(0), Completed, 10)];
     run.take(&[submitted()]);
     for fact in given {
         run.take(&[fact]);

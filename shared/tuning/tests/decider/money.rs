@@ -216,7 +216,7 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
         let cap = Some(MicroUsd(WORST_CASE + left * SECOND));
         let mut given = vec![submitted()];
         given.extend((1..=9).map(|n| logged(n * 10, job(0), u64::try_from(n).unwrap(), 0.5)));
-        let when = [described(110, job(0), Completed, 3_900)];
+        let when = [described(90, job(0), Completed, 3_900)];
         check(&Definition { cap, ..jobs(40, 1) }, &given, &when, expect)
     };
     // The usual limit is 215 % of 90 seconds after one timed job, and the least useful one 150 %.

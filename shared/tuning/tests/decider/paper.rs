@@ -173,7 +173,11 @@ fn arrange(
             _ if goes_on => Some(100 + rng(20)),
             _ => Some(rng(20)),
         };
-        programs[usize::try_from(*trial).unwrap()].values[usize::try_from(*level).unwrap() - 1] = value;
+        let values = &mut programs[usize::try_from(*trial).unwrap()].values;
+        // One value that is not a number can be a glitch: the trial diverges from the level on.
+        let first = usize::try_from(*level).unwrap() - 1;
+        let last = if value.is_none() { values.len() } else { first + 1 };
+        values[first..last].fill(value);
     }
     assert!(level < next);
     arrange(programs, &going, &bracket[1..], eta, rng);
@@ -250,7 +254,10 @@ proptest! {
                 let rung = compared.iter().rposition(|there| there.contains(trial)).unwrap();
                 let level = bracket[rung].1;
                 let trial = usize::try_from(*trial).unwrap();
-                prop_assert_eq!(bench.epochs()[trial], level, "trial {}", trial);
+                // The first value that is not a number may be a glitch: the next two epochs show that it is not.
+                let diverged = level < max && programs[trial].values[usize::try_from(level).unwrap() - 1].is_none();
+                let trained = if diverged { (level + 2).min(max) } else { level };
+                prop_assert_eq!(bench.epochs()[trial], trained, "trial {}", trial);
                 let emitted = &programs[trial].values[..usize::try_from(level).unwrap()];
                 best = best.max(emitted.iter().flatten().copied().max().unwrap_or(best));
             }

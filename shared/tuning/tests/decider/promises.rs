@@ -264,6 +264,7 @@ fn histories_reach_every_kind_of_ruling() {
         "stop : max resource",
         "stop : no objective for s",
         "stop : rung",
+        "stop : trial reached the target",
         "stop : tuning ending",
         "trial completed",
         "trial continues at rung",
@@ -277,6 +278,7 @@ fn histories_reach_every_kind_of_ruling() {
         "trial stopped: max resource",
         "trial stopped: no objective for s",
         "trial stopped: rung",
+        "trial stopped: trial reached the target",
         "trial stopped: tuning ending",
     ];
     assert_eq!(kinds.iter().map(String::as_str).collect::<Vec<_>>(), expect);

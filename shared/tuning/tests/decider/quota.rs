@@ -119,7 +119,7 @@ fn a_refit_also_waits_for_the_quota_for_at_most_a_day() {
     definition.limits.target = Some(0.7);
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
-    for fact in [logged(10, job(0), 3, 0.75), described(20, job(0), Stopped, 10)] {
+    for fact in [logged(10, job(0), 3, 0.75), described(20, job(0), Completed, 10)] {
         run.take(&[fact]);
     }
     check_next(&mut run, &[limited(30, job(1))], &[]);

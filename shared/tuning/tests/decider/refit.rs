@@ -71,11 +71,9 @@ fn after_the_target_is_reached_the_refit_starts_and_is_retried() {
     let mut definition = refit(jobs(100, 1));
     definition.limits.target = Some(0.7);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
-    let rulings = run.take(&[logged(10, job(0), 3, 0.75)]);
-    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"]);
-    let expect = ["trial 0 stopped: tuning ending", "start 1-0-1 to 3 as refit"];
-    check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
+    check_next(&mut run, &[logged(10, job(0), 3, 0.75)], &[]);
+    let expect = ["trial 0 completed", "ending: Target", "start 1-0-1 to 3 as refit"];
+    check_next(&mut run, &[described(20, job(0), Completed, 10)], &expect);
     // After a capacity error the refit is retried, although the tuning is ending.
     let expect = ["retry after 1-0-1: Capacity, from 60"];
     check_next(&mut run, &[described(30, job(1), CapacityError, 0)], &expect);
@@ -90,8 +88,8 @@ fn after_the_target_no_new_trial_starts_beside_the_refit() {
     definition.limits.target = Some(0.7);
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
-    run.take(&[described(20, job(0), Stopped, 10)]);
-    let expect = ["trial 1 stopped: tuning ending", "start 2-0-1 to 3 as refit"];
+    run.take(&[described(20, job(0), Completed, 10)]);
+    let expect = ["trial 1 stopped: trial 0 reached the target", "start 2-0-1 to 3 as refit"];
     check_next(&mut run, &[described(21, job(1), Stopped, 10)], &expect);
     check_next(&mut run, &[time_passed(1_000)], &[]);
 }
@@ -179,17 +177,17 @@ fn a_second_stop_request_before_the_bill_of_the_refit_changes_nothing() {
 #[test]
 fn a_stop_request_before_the_order_cancels_the_refit() {
     let mut definition = refit(jobs(100, 1));
-    definition.limits.target = Some(0.7);
+    definition.limits.max_jobs = 2;
     let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1"]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     let mut held = run.clone();
-    check_next(&mut run, &[stop_requested(15)], &[]);
+    check_next(&mut run, &[stop_requested(15)], &["stop 0-0-1: tuning ending"]);
     let expect = ["trial 0 stopped: tuning ending", "ended: Stopped"];
     check_next(&mut run, &[described(20, job(0), Stopped, 10)], &expect);
     // A stop also cancels a refit that a pause delays.
     let pause = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(true) };
     held.take(&[recorded(15, pause)]);
-    check_next(&mut held, &[described(20, job(0), Stopped, 10)], &["trial 0 stopped: tuning ending"]);
+    check_next(&mut held, &[described(20, job(0), Completed, 10)], &["trial 0 completed"]);
     check_next(&mut held, &[stop_requested(25)], &["ended: Stopped"]);
 }
 
@@ -212,10 +210,8 @@ fn the_grant_for_the_refit_is_not_returned_before_it() {
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 2)]);
-    let rulings = run.take(&[logged(10, job(0), 3, 0.75)]);
-    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert_eq!(text, ["ending: Target", "stop 0-0-1: tuning ending"], "no money is returned");
-    let rulings = run.take(&[described(20, job(0), Stopped, 10)]);
+    check_next(&mut run, &[logged(10, job(0), 3, 0.75)], &[]);
+    let rulings = run.take(&[described(20, job(0), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"start 1-0-1 to 3 as refit".to_owned()), "{text:?}");
 }

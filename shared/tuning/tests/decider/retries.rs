@@ -113,7 +113,7 @@ fn timed(definition: &Definition) -> Run {
         let epoch = |n: i64| logged(start + n * 20, job(trial), u64::try_from(n).unwrap(), 0.5);
         let facts: Vec<Recorded> = (1..=9).map(epoch).collect();
         run.take(&facts);
-        run.take(&[described(start + 200, job(trial), Completed, 100)]);
+        run.take(&[described(start + 180, job(trial), Completed, 100)]);
     }
     run
 }
@@ -197,7 +197,8 @@ fn limit_after(definition: &Definition, startup: i64, epochs: i64) -> u64 {
         run.take(&[recorded(start, running)]);
         let epoch = |n: i64| logged(start + startup + n * 10, job(trial), u64::try_from(n).unwrap() + 1, 0.5);
         run.take(&(0..epochs).map(epoch).collect::<Vec<_>>());
-        run.take(&[described(start + 900, job(trial), Completed, 100)]);
+        let end = start + startup + (epochs - 1) * 10;
+        run.take(&[described(end, job(trial), Completed, 100)]);
     }
     run.state.job(job(5)).unwrap().limits.max_runtime_seconds
 }

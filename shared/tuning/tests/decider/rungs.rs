@@ -1,6 +1,6 @@
 //! Rungs: which trials continue, which are stopped, and which values are compared.
 
-use tuning::decide::deadline;
+use tuning::definition::{Definition, Scheduling};
 use tuning::epochs::Epochs;
 use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::fact::{Fact, Recorded};
@@ -11,7 +11,7 @@ use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Returns four trials: 0, 2 and 3 are in bracket 0 (rungs at 1, 3, 9), trial 1 is in bracket 1 (3, 9).
-fn four() -> tuning::definition::Definition {
+fn four() -> Definition {
     jobs(4, 4)
 }
 
@@ -95,77 +95,63 @@ fn a_job_that_failed_below_a_level_never_enters_the_rung() {
     check(&four(), &given, &[described(60, job(1), AlgorithmError, 50)], &expect);
 }
 
-#[test]
-fn a_value_that_is_not_a_number_never_continues() {
-    let expect = ["trial 0 is out at rung 0.0, epoch 1: 1 of 1", "stop 0-0-1: rung 0"];
-    check(&four(), &[submitted()], &[logged_nan(10, job(0), 1)], &expect);
+/// Returns lines without a finite value, from the first epoch to `last`.
+fn nan_up_to(number: u32, last: u64) -> Vec<Recorded> {
+    (1..=last).map(|epoch| logged_nan(10, job(number), epoch)).collect()
 }
 
 #[test]
-fn a_number_ranks_before_a_value_that_is_not_a_number() {
-    let given = [submitted(), logged_nan(10, job(0), 1)];
+fn a_trial_without_a_finite_value_never_continues() {
+    let expect = ["trial 0 is out at rung 0.0, epoch 3: 1 of 1", "stop 0-0-1: rung 0"];
+    check(&four(), &[submitted()], &nan_up_to(0, 3), &expect);
+}
+
+#[test]
+fn a_number_ranks_before_a_trial_without_a_finite_value() {
+    let given = [&[submitted()][..], &nan_up_to(0, 3)].concat();
     let expect = ["trial 2 continues at rung 0.0, epoch 1: 1 of 2"];
     check(&four(), &given, &[logged(11, job(2), 1, -1e9)], &expect);
+}
+
+/// The best learning rates printed one NaN at the epoch of a rung, and were stopped there.
+#[test]
+fn regression_one_value_that_is_not_finite_at_a_rung_is_a_glitch() {
+    for most in [0, 3] {
+        let definition = Definition { max_diverged_epochs: most, ..four() };
+        let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.4)];
+        let run = &mut check(&definition, &given, &[logged_nan(12, job(0), 3)], &[]);
+        let expect = ["trial 0 continues at rung 0.1, epoch 4: 1 of 1"];
+        check_next(&mut run.clone(), &[logged(13, job(0), 4, 0.6)], &expect);
+        // As many in a row as stop a trial are no glitch.
+        check_next(run, &[logged_nan(13, job(0), 4)], &[]);
+        let expect: &[&str] = match most {
+            0 => &["trial 0 is out at rung 0.1, epoch 5: 1 of 1", "stop 0-0-1: rung 1"],
+            _ => &["stop 0-0-1: diverged for 3 epochs"],
+        };
+        check_next(run, &[logged_nan(14, job(0), 5)], expect);
+    }
+}
+
+/// With promotion, the job ends at its level: the last finite value counts.
+#[test]
+fn regression_a_promotable_trial_with_one_nan_at_its_level_waits_with_its_last_finite_value() {
+    let mut definition = promoting(jobs(40, 1), Scheduling::Asynchronous);
+    definition.strategy = comparing(3, 9, 3);
+    let definition = promoting(definition, Scheduling::Asynchronous);
+    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.4)];
+    let end = described(20, job(0), Completed, 9);
+    let waits = |epoch| format!("trial 0 waits at rung 0.0, epoch {epoch}");
+    let expect = [&waits(2)[..], "start 1-0-1 to 9"];
+    check(&definition, &given, &[logged_nan(12, job(0), 3), end.clone()], &expect);
+    let given = [&[submitted()][..], &nan_up_to(0, 3)].concat();
+    let expect = [&waits(3)[..], "trial 0 stopped: rung 0", "start 1-0-1 to 9"];
+    check(&definition, &given, &[end], &expect);
 }
 
 #[test]
 fn a_job_that_trains_beyond_its_last_epoch_is_stopped() {
     let given = [submitted(), logged(10, job(0), 3, 0.5), logged(90, job(0), 9, 0.9)];
     check(&four(), &given, &[logged(100, job(0), 10, 0.9)], &["stop 0-0-1: max resource"]);
-}
-
-/// A program saves its model after the last epoch and ends by itself.
-#[test]
-fn a_job_with_its_last_epoch_is_stopped_only_after_a_grace() {
-    let given = [submitted(), logged(10, job(0), 3, 0.5)];
-    let run = &mut check(&four(), &given, &[logged(90, job(0), 9, 0.9)], &[]);
-    assert_eq!(deadline(&run.definition, &run.state), Some(at(90 + 600)));
-    check_next(run, &[time_passed(689)], &[]);
-    check_next(&mut run.clone(), &[described(95, job(0), Completed, 80)], &["trial 0 completed"]);
-    check_next(run, &[time_passed(690)], &["stop 0-0-1: max resource"]);
-}
-
-#[test]
-fn once_epochs_are_timed_the_grace_is_three_of_them_and_at_least_two_minutes() {
-    for (epoch_s, grace_s) in [(10, 120), (100, 300)] {
-        let run = &mut check(&jobs(9, 1), &[], &[submitted()], &["start 0-0-1"]);
-        let mut start = 0;
-        for trial in 0..6 {
-            for epoch in 1..=9_i64 {
-                // Each trial is better than all before.
-                let (epoch, value) = (u64::try_from(epoch).unwrap(), f64::from(trial));
-                run.take(&[logged(
-                    start + i64::try_from(epoch).unwrap() * epoch_s,
-                    job(trial),
-                    epoch,
-                    value,
-                )]);
-            }
-            start += 9 * epoch_s;
-            if trial < 5 {
-                run.take(&[described(start, job(trial), Completed, 800)]);
-            }
-        }
-        check_next(run, &[time_passed(start + grace_s - 1)], &[]);
-        check_next(run, &[time_passed(start + grace_s)], &["stop 5-0-1: max resource"]);
-    }
-}
-
-/// The best trial can be the one that ends the tuning.
-#[test]
-fn a_job_with_its_last_epoch_saves_its_model_while_the_tuning_ends() {
-    let mut definition = jobs(9, 2);
-    definition.limits.target = Some(0.8);
-    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(30, job(0), 3, 0.5)];
-    let expect = ["ending: Target", "stop 1-0-1: tuning ending"];
-    let run = &mut check(&definition, &given, &[logged(90, job(0), 9, 0.9)], &expect);
-    // A user who stops the tuning stops this job too.
-    let mut stopped = check(&jobs(9, 2), &given, &[logged(90, job(0), 9, 0.9)], &[]);
-    let expect = ["stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"];
-    check_next(&mut stopped, &[recorded(91, Fact::StopRequested)], &expect);
-    let expect = ["trial 1 stopped: tuning ending"];
-    check_next(run, &[described(95, job(1), Stopped, 80)], &expect);
-    check_next(run, &[described(99, job(0), Completed, 99)], &["trial 0 completed", "ended: Target"]);
 }
 
 #[test]
@@ -195,7 +181,7 @@ fn regression_stops_by_a_user_show_nothing_about_the_search() {
             expect.iter().map(String::as_str).take(if trial < 4 { 2 } else { 1 }).collect();
         check_next(run, &[described(60, job(trial), Stopped, 50)], &expect);
     }
-    assert_eq!((run.state.trials_without_value, run.state.since_improved), (0, 0));
+    assert_eq!((run.state.fruitless.trials, run.state.since_improved), (0, 0));
 }
 
 #[test]
@@ -280,13 +266,6 @@ fn a_trial_competes_with_its_best_value_up_to_the_level() {
         .find(|ruling| matches!(ruling, Ruling::TrialJudged { trial: TrialId(0), level: Epochs(3), .. }));
     let Some(Ruling::TrialJudged { resource, value, verdict, .. }) = judged else { panic!("{judged:?}") };
     assert_eq!((*resource, *value, verdict.rank), (Epochs(2), Some(0.9), 0));
-}
-
-#[test]
-fn a_trial_that_diverges_at_its_level_is_out_whatever_it_had() {
-    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.9)];
-    let expect = ["trial 0 is out at rung 0.1, epoch 3: 1 of 1", "stop 0-0-1: rung 1"];
-    check(&four(), &given, &[logged_nan(12, job(0), 3)], &expect);
 }
 
 /// Returns the facts of the trials from `first` on that logged these values as their second epoch, after 0.0.

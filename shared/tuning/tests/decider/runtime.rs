@@ -58,7 +58,7 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
     run.take(&done(80, on(2, 0), 4, 0.9));
     run.take(&done(90, on(0, 0), 4, 0.1));
     let promoted = run.state.job(on(2, 1)).unwrap();
-    assert_eq!(promoted.limits.max_runtime_seconds, 135, "135 % of 5 x 20 seconds");
+    assert_eq!(promoted.limits.max_runtime_seconds, 137, "135 % of 5 x 20 seconds and 165 % of a tail of 1");
 }
 
 /// A limit below the user's could end each of the first jobs, and then the cap would pay for no whole job.

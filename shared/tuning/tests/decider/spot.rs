@@ -324,7 +324,7 @@ fn a_refit_falls_back_to_on_demand() {
     definition.limits.target = Some(0.5);
     let mut run = begun(&definition);
     run.take(&[logged(50, job(0), 9, 0.5)]);
-    let expect = ["trial 0 completed", "start 1-0-1 to 9 as refit"];
+    let expect = ["trial 0 completed", "ending: Target", "start 1-0-1 to 9 as refit"];
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &expect);
     run.take(&interrupted(1, job(1)));
     run.take(&interrupted(2, job(1)));

@@ -375,7 +375,7 @@ fn a_rung_closed_by_the_job_limit_promotes_no_further_trial_when_jobs_are_free_a
 fn the_cap_is_reported_as_used_up_although_it_pays_for_a_lower_rung() {
     // The money left pays for 4 epochs in bracket 0, but bracket 1 with 9 epochs is next. The first trial diverges.
     let mut run = check(&capped(two_rungs(100, Asynchronous), 1), &[], &[submitted()], &["start 0-0-1 to 4"]);
-    let value = |epoch| if epoch < 4 { 0.5 } else { f64::NAN };
+    let value = |epoch| if epoch < 2 { 0.5 } else { f64::NAN };
     let shown = |epoch: i64| line(250 * epoch, &format!("e{epoch:05}"), epoch.unsigned_abs(), value(epoch));
     run.take(&[lines(1_000, on(0, 0), "algo-1", (1..=4).map(shown).collect())]);
     let rulings = run.take(&[described(1_100, on(0, 0), Completed, 1_100)]);

@@ -32,12 +32,12 @@ fn a_late_trial_that_is_better_than_the_promoted_trial_is_promoted_too() {
 fn after_a_stop_for_silence_a_trial_waits_only_if_its_job_completed_first() {
     let definition = silent_for(two_rungs(100, Asynchronous), 600);
     let mut run = begun(&definition);
-    run.take(&[phase(5, on(0, 0), Training), logged(10, on(0, 0), 4, 0.5)]);
+    run.take(&[phase(5, on(0, 0), Training), logged(10, on(0, 0), 3, 0.5)]);
     check_next(&mut run, &[time_passed(700)], &["look at 0-0-1, silent since 10"]);
     let expect = ["stop 0-0-1: no objective for 600 s"];
     check_next(&mut run, &[silence_seen(701, on(0, 0), 10)], &expect);
     let mut stopped = run.clone();
-    let expect = ["trial 0 waits at rung 0.0, epoch 4", "start 4-0-1 to 4"];
+    let expect = ["trial 0 waits at rung 0.0, epoch 3", "start 4-0-1 to 4"];
     check_next(&mut run, &[described(710, on(0, 0), Completed, 700)], &expect);
     let expect = ["trial 0 stopped: no objective for 600 s", "start 4-0-1 to 4"];
     check_next(&mut stopped, &[described(710, on(0, 0), Stopped, 700)], &expect);

@@ -65,6 +65,7 @@ pub fn stop_word(why: StopWhy) -> String {
         StopWhy::NextInstances => "NextInstances".to_owned(),
         StopWhy::Quota => "Quota".to_owned(),
         StopWhy::TuningEnding => "TuningEnding".to_owned(),
+        StopWhy::TargetReached { .. } => "TargetReached".to_owned(),
         StopWhy::Requested => "Requested".to_owned(),
         StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
         StopWhy::Diverged { .. } => "Diverged".to_owned(),

@@ -22,10 +22,14 @@ impl Trail<'_> {
                 let says = words::waits(*rung, *level, *resource, ended.as_ref());
                 Some(NewEntry::new(Kind::RungReached, *job, says))
             }
-            Ruling::TrialPromoted { trial, bracket, rung, level, verdict, .. } => {
+            Ruling::TrialPromoted { trial, bracket, rung, level, verdict, reached_target, .. } => {
                 self.promoted.entry((*bracket, *rung)).or_default().insert(*trial);
                 let compared = self.waiting(state, *trial, (verdict.allowed, true))?;
-                let says = words::promoted(&compared, *level);
+                let says = if *reached_target {
+                    words::promoted_for_target(&compared, *level)
+                } else {
+                    words::promoted(&compared, *level)
+                };
                 Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Promoted, None, says) })
             }
             Ruling::ResourceRepeated { job, had, from } if job.trial == self.trial => {

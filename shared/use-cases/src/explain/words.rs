@@ -85,6 +85,11 @@ pub(super) fn promoted(compared: &Comparison, next: Epochs) -> String {
     format!("{}: {}", words::promoted(compared.rung, next), compared.rule)
 }
 
+/// A waiting trial was promoted because it reached the target, whatever its rank.
+pub(super) fn promoted_for_target(compared: &Comparison, next: Epochs) -> String {
+    format!("{}: it reached the target value, so it trains to its end", words::promoted(compared.rung, next))
+}
+
 /// A waiting trial was not promoted.
 pub(super) fn not_promoted(compared: &Comparison) -> String {
     format!("the trial is over: {}: {}", words::not_promoted(compared.rung), compared.rule)

@@ -10,9 +10,7 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
-use tuning::limits::{
-    CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_FIRST_FAILURES, MAX_RANKED_LINES, MAX_TRAINING_JOBS,
-};
+use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::Time;
 
@@ -266,7 +264,6 @@ impl Request {
             max_runtime_seconds: config.limits.runtime_seconds,
             max_instances: self.max_instances(),
             target: config.criteria.target,
-            first_failures: MAX_FIRST_FAILURES,
             not_improving: [config.criteria.best_not_improving.max_jobs, self.convergence_jobs()]
                 .into_iter()
                 .flatten()

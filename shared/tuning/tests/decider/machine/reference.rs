@@ -4,11 +4,12 @@
 //! Must never: take a sum, a rank or a status from the decider's state. Only the time (`now`) comes from the decider.
 
 mod rules;
+mod verdicts;
 
 use std::collections::BTreeMap;
 
 use tuning::definition::{Definition, Objective, Strategy};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 
 use crate::paper;
 
@@ -163,8 +164,12 @@ pub(crate) struct Reference {
     /// The best value and the first trial that logged it.
     pub(crate) best: Option<(f64, u32)>,
     since_improved: u32,
-    /// Trials without a value in succession.
+    /// Trials without a finite value in succession.
     fruitless: u32,
+    /// Whether any line was logged.
+    logged: bool,
+    /// The trial that reached the target.
+    finalist: Option<u32>,
     refusals: u32,
     /// The sum of the rises of booked bills.
     pub(crate) risen: u64,
@@ -206,6 +211,8 @@ impl Reference {
             best: None,
             since_improved: 0,
             fruitless: 0,
+            logged: false,
+            finalist: None,
             refusals: 0,
             risen: 0,
             overrun_published: false,
@@ -222,19 +229,6 @@ impl Reference {
         let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
         let blocked = entry.is_some_and(|entry| entry.quota_exceeded && !entry.exists);
         blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
-    }
-
-    /// Returns whether the first trials have all ended by failures of the program. Here, each has the same cause.
-    fn first_failures(&self) -> bool {
-        let ended = || self.entries.iter().filter(|entry| entry.concluded && !entry.stop_ordered);
-        let by_program = ended().filter(|entry| entry.end == Some(JobEnd::AlgorithmError)).count();
-        let by_service = |entry: &Entry| {
-            entry.refused || entry.end == Some(JobEnd::ServiceError) || (entry.end.is_none() && !entry.void)
-        };
-        u32::try_from(by_program).unwrap() == self.fruitless
-            && by_program >= 3
-            && !ended().any(by_service)
-            && self.trials.iter().take(3).all(|trial| trial.finished)
     }
 
     pub(crate) fn spent(&self) -> u64 {
@@ -387,31 +381,54 @@ impl Reference {
         }
     }
 
+    /// Returns whether a line of a job can show that its trial, which is not being stopped, reached the target.
+    fn can_be_finalist(&self, job: JobKey) -> bool {
+        let trial = &self.trials[job.trial.index()];
+        let entry = self.open_entry(job);
+        let failed = [JobEnd::AlgorithmError, JobEnd::CapacityError, JobEnd::ServiceError, JobEnd::MaxWait];
+        let ends = entry
+            .is_some_and(|entry| entry.stop_ordered || entry.end.is_some_and(|end| failed.contains(&end)));
+        self.phase == Phase::Active && job.attempt == trial.attempts && !trial.out && !ends
+    }
+
+    fn fold_lines(&mut self, job: JobKey, lines: &[MetricLine]) {
+        if let Some(entry) = self.entry(job) {
+            entry.with_instances.extend(lines.iter().map(|line| line.at.0));
+        }
+        let can_be_finalist = self.can_be_finalist(job);
+        let trial = &mut self.trials[job.trial.index()];
+        for line in lines {
+            let epoch = u32::try_from(line.index.unwrap()).unwrap();
+            if trial.curve.contains_key(&epoch) {
+                continue;
+            }
+            if line.value.is_some() && trial.curve.values().all(Option::is_none) {
+                self.fruitless = 0;
+            }
+            trial.curve.insert(epoch, line.value);
+            self.logged = true;
+            let minimize = self.definition.objective == Objective::Minimize;
+            let target = self.definition.limits.target.zip(line.value);
+            if target.is_some_and(|(target, value)| if minimize { value <= target } else { value >= target })
+            {
+                self.finalist = self.finalist.or(Some(job.trial.0).filter(|_| can_be_finalist));
+            }
+            let improved = |value: &f64| {
+                self.best.is_none_or(|(best, _)| if minimize { *value < best } else { *value > best })
+            };
+            if let Some(value) = line.value.filter(improved) {
+                self.best = Some((value, job.trial.0));
+                self.since_improved = 0;
+            }
+        }
+    }
+
     fn fold_job(&mut self, job: JobKey, fact: &Fact, at: i64) {
         if let Fact::MetricsLogged { lines, .. } = fact {
-            let trial = &mut self.trials[job.trial.index()];
-            if trial.finished {
+            if self.trials[job.trial.index()].finished {
                 return;
             }
-            if let Some(entry) = self.entry(job) {
-                entry.with_instances.extend(lines.iter().map(|line| line.at.0));
-            }
-            let trial = &mut self.trials[job.trial.index()];
-            for line in lines {
-                let epoch = u32::try_from(line.index.unwrap()).unwrap();
-                if trial.curve.contains_key(&epoch) {
-                    continue;
-                }
-                trial.curve.insert(epoch, line.value);
-                let minimize = self.definition.objective == Objective::Minimize;
-                let improved = |value: &f64| {
-                    self.best.is_none_or(|(best, _)| if minimize { *value < best } else { *value > best })
-                };
-                if let Some(value) = line.value.filter(improved) {
-                    self.best = Some((value, job.trial.0));
-                    self.since_improved = 0;
-                }
-            }
+            self.fold_lines(job, lines);
         }
         if let Fact::JobDescribed { billable_seconds, .. } = fact {
             self.fold_later_bill(job, *billable_seconds);

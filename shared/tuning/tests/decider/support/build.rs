@@ -8,7 +8,6 @@ use tuning::definition::{
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 pub(crate) use tuning::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
-use tuning::limits::MAX_FIRST_FAILURES;
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::{Millis, Time};
 
@@ -45,7 +44,6 @@ pub(crate) fn hyperband() -> Definition {
             max_instances: None,
             target: None,
             not_improving: None,
-            first_failures: MAX_FIRST_FAILURES,
         },
         job: JobShape {
             instance_count: 1,

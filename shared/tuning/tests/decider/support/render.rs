@@ -75,6 +75,7 @@ fn stop(why: StopWhy) -> String {
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::Requested => "requested".to_owned(),
         StopWhy::TuningEnding => "tuning ending".to_owned(),
+        StopWhy::TargetReached { trial } => format!("trial {trial} reached the target"),
         StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),
         StopWhy::Diverged { epochs } => format!("diverged for {epochs} epochs"),
     }

@@ -283,8 +283,10 @@ fn a_further_attempt_has_a_reason_and_adds_its_estimated_cost() {
 
 #[test]
 fn a_trial_without_a_numeric_value_never_continues() {
-    let mut world = World::new(17);
-    world.logged(0, &[(1, f64::NAN)]);
+    let mut request = request("t", 17);
+    request["Controller"]["MaxDivergedEpochs"] = json!(0);
+    let mut world = World::of(MemoryTable::new(), &request);
+    world.logged(0, &[(1, f64::NAN), (2, f64::NAN), (3, f64::NAN)]);
     let explanation = explained(&world, &0);
     let [compared] = comparisons(&explanation)[..] else { panic!("{explanation:?}") };
     assert_eq!((compared.value, compared.went_on), (None, false));

@@ -3,11 +3,10 @@
 //!
 //! Must never: call the decider.
 
-use tuning::definition::Objective;
 use tuning::fact::{JobEnd, JobKey};
-use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
 
-use super::{Due, Entry, HOUR, Phase, Reference, SECOND, Trial};
+use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
 
 impl Reference {
     fn can_start(&self, now: i64) -> bool {
@@ -19,6 +18,30 @@ impl Reference {
             && !self.waits_for_capacity(now)
             && (self.running().is_empty() || !self.is_held_long(now))
             && self.affords()
+    }
+
+    /// Returns whether a new trial can start: the program may work, and no trial has reached the target.
+    fn can_start_new(&self, now: i64) -> bool {
+        self.can_start(now) && !self.is_doubtful() && self.finalist.is_none()
+    }
+
+    /// Returns whether a trial that waits for another attempt can start.
+    fn can_start_again(&self, number: u32, now: i64) -> bool {
+        self.can_start(now) && self.finalist.is_none_or(|finalist| finalist == number)
+    }
+
+    /// Returns whether too many trials ended without a value, or too many starts were refused.
+    fn is_doubtful(&self) -> bool {
+        self.refusals >= 5 || self.fruitless >= if self.logged { 20 } else { 6 }
+    }
+
+    /// Returns whether a trial is live and no quota blocks it.
+    fn is_any_unblocked(&self) -> bool {
+        self.live().iter().any(|number| {
+            let mut open =
+                self.entries.iter().filter(|entry| entry.job.trial.0 == *number && !entry.concluded);
+            !open.any(|entry| entry.quota_exceeded && !entry.exists)
+        })
     }
 
     /// Returns whether starts were deferred for ten minutes while no job ran.
@@ -55,32 +78,6 @@ impl Reference {
         }
     }
 
-    /// Returns the epoch and value that count at the next rung of a trial, if a verdict is due.
-    fn due(&self, number: u32) -> Option<Due> {
-        let trial = &self.trials[usize::try_from(number).unwrap()];
-        let (_, level) = *self.table[trial.bracket].get(trial.next_rung)?;
-        if trial.finished || trial.out || level >= self.max_resource || self.phase != Phase::Active {
-            return None;
-        }
-        let mut live = self.entries.iter().filter(|entry| entry.job.trial.0 == number && !entry.concluded);
-        let completed =
-            !self.is_median() && live.any(|entry| entry.is_closed() && entry.end == Some(JobEnd::Completed));
-        let above = trial.curve.iter().find(|(epoch, _)| **epoch >= level);
-        let (last, value) = above.or(trial.curve.iter().next_back().filter(|_| completed))?;
-        // The best epoch up to then counts, the first of equal ones.
-        let up_to = trial.curve.iter().filter(|(epoch, _)| *epoch <= last);
-        let mut best = up_to.filter_map(|(epoch, value)| Some((*epoch, (*value)?))).collect::<Vec<_>>();
-        let sum = best.iter().fold(0.0, |sum, (_, value)| sum + value);
-        let average = sum / f64::from(u32::try_from(best.len()).unwrap());
-        best.sort_by(|a, b| match self.definition.objective {
-            Objective::Maximize => b.1.total_cmp(&a.1),
-            Objective::Minimize => a.1.total_cmp(&b.1),
-        });
-        let best = best.first().filter(|_| value.is_some());
-        let average = Some(average).filter(|_| self.is_median());
-        Some(best.map_or((*last, None, None), |(epoch, value)| (*epoch, Some(*value), average)))
-    }
-
     /// Returns whether a running job must be stopped.
     fn must_stop(&self, job: JobKey) -> bool {
         let trial = &self.trials[job.trial.index()];
@@ -90,7 +87,9 @@ impl Reference {
             Phase::Active | Phase::Ended(_) => false,
         };
         let diverged = !last && self.has_diverged(trial);
-        trial.out || trial.resource() > self.max_resource || ending || diverged
+        let beaten = self.finalist.is_some_and(|finalist| finalist != job.trial.0) && !last;
+        let beaten = beaten && self.phase == Phase::Active;
+        trial.out || trial.resource() > self.max_resource || ending || diverged || beaten
     }
 
     /// Returns whether a running job may be stopped: once the trial has all its epochs, after some time.
@@ -99,7 +98,7 @@ impl Reference {
     }
 
     /// Returns whether the last epochs of a trial have no value.
-    fn has_diverged(&self, trial: &Trial) -> bool {
+    pub(super) fn has_diverged(&self, trial: &Trial) -> bool {
         let most = usize::try_from(self.definition.max_diverged_epochs).unwrap();
         let last: Vec<_> = trial.curve.values().rev().take(most).collect();
         most > 0 && last.len() == most && last.iter().all(|value| value.is_none())
@@ -152,25 +151,21 @@ impl Reference {
     /// Returns the criterion that ends the tuning now.
     fn criterion(&self, now: i64) -> Option<&'static str> {
         let limits = &self.definition.limits;
-        let minimize = self.definition.objective == Objective::Minimize;
-        let reaches = |target: f64| {
-            self.best.is_some_and(|(best, _)| if minimize { best <= target } else { best >= target })
-        };
+        let is_finished = |trial: u32| self.trials[usize::try_from(trial).unwrap()].finished;
+        let not_improving = limits.not_improving.filter(|_| self.finalist.is_none());
         let time_up =
             |seconds: u64| now >= self.definition.created.0 + i64::try_from(seconds).unwrap() * 1_000;
         if self.phase != Phase::Active {
             None
-        } else if self.refusals >= 5
-            || self.fruitless >= 5
-            || self.first_failures()
+        } else if (self.is_doubtful() && !self.is_any_unblocked())
             || self.quota_exceeded.is_some_and(|since| since + 24 * HOUR <= self.clock)
         {
             Some("Failed")
         } else if self.without_instances().is_some_and(|since| since + 24 * HOUR <= self.clock) {
             Some("NoCapacity")
-        } else if limits.target.is_some_and(reaches) {
+        } else if self.finalist.is_some_and(is_finished) {
             Some("Target")
-        } else if limits.not_improving.is_some_and(|most| self.since_improved >= most) {
+        } else if not_improving.is_some_and(|most| self.since_improved >= most) {
             Some("NotImproving")
         } else {
             limits.max_runtime_seconds.is_some_and(time_up).then_some("MaxRuntime")
@@ -181,7 +176,7 @@ impl Reference {
     fn end(&self, now: i64) -> Option<&'static str> {
         let is_open = self.entries.iter().any(|entry| !entry.is_final());
         let why = match self.phase {
-            _ if !self.live().is_empty() || is_open || self.can_start(now) => return None,
+            _ if !self.live().is_empty() || is_open || self.can_start_new(now) => return None,
             Phase::Ended(_) => return None,
             Phase::Ending(why) => why,
             Phase::Active if self.launched() >= usize::try_from(self.definition.limits.max_jobs).unwrap() => {
@@ -211,7 +206,10 @@ impl Reference {
                 self.judged(trial.0, place, (*value, *average), *verdict);
             }
             Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
-                assert!(self.can_start(now), "{ruling:?}");
+                let is_new = job.trial.index() == self.trials.len();
+                let allowed =
+                    if is_new { self.can_start_new(now) } else { self.can_start_again(job.trial.0, now) };
+                assert!(allowed, "{ruling:?}");
                 assert_eq!(reservation.0, self.worst_case());
                 self.started(*job, bracket.index(), now);
             }
@@ -315,53 +313,6 @@ impl Reference {
         self.trials[trial].waits_until = Some(not_before);
     }
 
-    /// "P6 a rung never promotes more than it may, and never a failure."
-    #[track_caller]
-    fn judged(
-        &mut self,
-        number: u32,
-        place: (usize, usize),
-        (value, average): (Option<f64>, Option<f64>),
-        verdict: Verdict,
-    ) {
-        // An equal average is not better.
-        let tie = if self.is_median() { 0 } else { number };
-        let minimize = self.definition.objective == Objective::Minimize;
-        let level_of = |(bracket, rung): (usize, usize)| self.table[bracket][rung].1;
-        let at_level = self.arrived.iter().filter(|(other, _)| level_of(**other) == level_of(place));
-        let others: Vec<_> = at_level.flat_map(|(_, list)| list.iter().copied()).collect();
-        let ahead = others.iter().filter(|(trial, other, _)| match (*other, value) {
-            (Some(other), Some(value)) if minimize => (other, *trial) < (value, tie),
-            (Some(other), Some(value)) => (-other, *trial) < (-value, tie),
-            (Some(_), None) => true,
-            (None, Some(_)) => false,
-            (None, None) => *trial < tie,
-        });
-        let (rank, seen) = (ahead.count(), others.len() + 1);
-        let allowed = match seen - 1 {
-            others if self.is_median() => {
-                if others < 5 {
-                    seen
-                } else {
-                    others / 2 + 1
-                }
-            }
-            _ => (seen / self.eta).max(1),
-        };
-        let continues = rank < allowed && value.is_some();
-        let actual = (
-            usize::try_from(verdict.rank).unwrap(),
-            usize::try_from(verdict.seen).unwrap(),
-            verdict.continues,
-        );
-        assert_eq!(actual, (rank, seen, continues), "P6: trial {number} at {place:?}");
-        self.arrived.entry(place).or_default().push((number, average.or(value), continues));
-        let trial = &mut self.trials[usize::try_from(number).unwrap()];
-        assert_eq!((trial.bracket, trial.next_rung), place, "each rung judges a trial once");
-        trial.next_rung += 1;
-        trial.out = !continues;
-    }
-
     #[track_caller]
     fn started(&mut self, job: JobKey, bracket: usize, now: i64) {
         let number = job.trial.index();
@@ -445,10 +396,15 @@ impl Reference {
         let trial = &mut self.trials[index];
         assert!(!trial.finished, "trial {number} ended twice");
         trial.finished = true;
+        let ran_to_its_end =
+            [TrialEnd::Completed, TrialEnd::MaxRuntime, TrialEnd::Stopped(StopWhy::MaxResource)];
+        if self.finalist == Some(number) && !ran_to_its_end.contains(how) {
+            self.finalist = None;
+        }
         let dropped = *how == TrialEnd::Stopped(StopWhy::TuningEnding) && trial.curve.is_empty();
-        if *how != TrialEnd::NeverStarted && !dropped {
-            let fruitless = trial.curve.values().all(Option::is_none) && self.best.is_none();
-            self.fruitless = if fruitless { self.fruitless + 1 } else { 0 };
+        let beaten = matches!(how, TrialEnd::Stopped(StopWhy::TargetReached { .. }));
+        if *how != TrialEnd::NeverStarted && !dropped && !beaten {
+            self.fruitless += u32::from(trial.curve.values().all(Option::is_none));
             if self.best.is_none_or(|(_, best)| best != number) {
                 self.since_improved += 1;
             }
@@ -491,8 +447,9 @@ impl Reference {
                 "trial {number} waits although it gets no further attempt"
             );
             let waited = trial.waits_until.is_some_and(|until| until <= now);
-            assert!(!(waited && self.can_start(now)), "trial {number} must start again");
+            let must_start = waited && self.can_start_again(number, now);
+            assert!(!must_start, "trial {number} must start again");
         }
-        assert!(!self.can_start(now), "a further job must start");
+        assert!(!self.can_start_new(now), "a further job must start");
     }
 }

@@ -1,0 +1,65 @@
+//! The target of the objective: other trials stop only for a trial whose program logged a value that reaches it, and the
+//! tuning ends with it only after such a trial has trained to its end.
+
+use tuning::fact::JobKey;
+use tuning::ids::TrialId;
+use tuning::ruling::StopWhy;
+
+use crate::world::World;
+use crate::world::training::Job;
+
+impl World {
+    /// Returns whether the program of a trial has logged a value that reaches the target of its tuning.
+    fn reached_target(&self, id: &str, trial: TrialId) -> bool {
+        let Some(book) = self.check.books.get(id) else { return false };
+        let choices = &book.case.choices;
+        let target = choices.extra.iter().find(|(key, _)| *key == "target");
+        let Some(target) = target.and_then(|(_, value)| value.as_f64()) else { return false };
+        let reaches = |value: f64| if choices.maximize { value >= target } else { value <= target };
+        let mut jobs = self.training.of(id).filter(|job| job.key.trial == trial);
+        jobs.any(|job| {
+            let mut epochs = job.logged.into_iter().flat_map(|(first, last)| first..=last);
+            epochs.any(|epoch| job.program.value(epoch).is_some_and(reaches))
+        })
+    }
+
+    /// Checks that a trial for which others stop, or which is promoted for it, reached the target.
+    pub(crate) fn check_finalist(&mut self, id: &str, trial: TrialId) {
+        if !self.reached_target(id, trial) {
+            let message = format!(
+                "Target: trial {trial} of {id} counts as the one that reached the target, but did not"
+            );
+            self.check.violation(self.now, &message);
+        }
+    }
+
+    /// Checks that the trial that reached the target is not stopped for the target or at a rung.
+    pub(crate) fn check_stop_for_target(&mut self, id: &str, key: JobKey, finalist: TrialId) {
+        self.check_finalist(id, finalist);
+        if key.trial == finalist {
+            let message =
+                format!("Target: job {key} of {id} was stopped although its own trial reached the target");
+            self.check.violation(self.now, &message);
+        }
+    }
+
+    /// Checks that a trial that reached the target has trained to its end, as long as its limits allowed.
+    pub(crate) fn check_target_ending(&mut self, id: &str) {
+        let ran_to_its_end = |job: &&Job| {
+            let over = job.now.status == "Completed" || job.now.secondary_status == "MaxRuntimeExceeded";
+            let book = self.check.books.get(id).and_then(|book| book.jobs.get(&job.key));
+            let last = self.last_epoch(id, job.key).is_some_and(|last| {
+                let stopped = book.is_some_and(|book| book.stop_why == Some(StopWhy::MaxResource));
+                stopped && job.logged.is_some_and(|(_, at)| at >= last)
+            });
+            // A deleted job may have ended before.
+            over || last || job.deleted
+        };
+        let mut ended = self.training.of(id).filter(ran_to_its_end);
+        if !ended.any(|job| self.reached_target(id, job.key.trial)) {
+            let message =
+                format!("Target: {id} ended, but no trial that reached the target trained to its end");
+            self.check.violation(self.now, &message);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Doubts that a tuning can succeed: its trials end without a finite value, or its starts are refused.
+//!
+//! A configuration can fail fast, for example for lack of memory, while good ones have not logged their first epoch. So
+//! a doubt only holds new trials. The tuning fails when no live trial is left that could dispel the doubt.
+
+use super::promote;
+use crate::definition::Definition;
+use crate::limits::{MAX_REFUSALS, MAX_TRIALS_WITHOUT_LINE, MAX_TRIALS_WITHOUT_VALUE};
+use crate::state::{State, Trial};
+
+/// Returns why the tuning may not succeed, for people; `None` without a doubt. No new trial starts meanwhile.
+pub fn doubt(state: &State) -> Option<String> {
+    let trials = state.fruitless.trials;
+    if state.refusals >= MAX_REFUSALS {
+        let refused = state.refusals;
+        let last = last_failure(state);
+        return Some(format!(
+            "the training service refused {refused} training jobs in a row. Last error: {last}"
+        ));
+    }
+    if state.has_logged {
+        return (trials >= MAX_TRIALS_WITHOUT_VALUE).then(|| {
+            let last = last_failure(state);
+            format!("{trials} trials in a row ended without a finite value of the objective metric. Last failure: {last}")
+        });
+    }
+    (trials >= MAX_TRIALS_WITHOUT_LINE).then(|| without_line(state, trials))
+}
+
+/// Returns the message of a tuning whose trials have all ended without a line of the objective.
+fn without_line(state: &State, trials: u32) -> String {
+    if let Some(cause) = state.failures.only_cause().filter(|cause| cause.count == trials) {
+        return format!("the first {trials} training jobs failed for the same reason: {}", cause.reason);
+    }
+    if state.counters.completed > 0 || state.last_failure.is_none() {
+        return format!(
+            "no training job logged a value of the objective metric in {trials} attempts: check the Regex of the metric \
+             against the log of a training job"
+        );
+    }
+    format!("no training job succeeded after {trials} attempts. Last failure: {}", last_failure(state))
+}
+
+fn last_failure(state: &State) -> &str {
+    state.last_failure.as_deref().unwrap_or("no error was reported")
+}
+
+/// Returns the failure message of a tuning in doubt, once no live or waiting trial can dispel the doubt.
+pub(super) fn confirmed(definition: &Definition, state: &State) -> Option<String> {
+    let message = doubt(state)?;
+    // A quota may block a start for a day.
+    let is_blocked =
+        |trial: &Trial| trial.job.as_ref().is_some_and(|job| job.quota_exceeded && !job.accepted);
+    let is_live = state.trials.values().any(|trial| !is_blocked(trial));
+    (!is_live && promote::next(definition, state, true).is_none()).then_some(message)
+}

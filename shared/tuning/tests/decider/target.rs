@@ -1,0 +1,108 @@
+//! The target of the objective: the trial that reached it trains to its end, and nothing else does.
+
+use tuning::definition::{Definition, Scheduling};
+use tuning::fact::Fact;
+use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
+
+use crate::support::build::*;
+use crate::support::{check, check_next};
+
+fn aiming(definition: Definition, target: f64) -> Definition {
+    let mut definition = definition;
+    definition.limits.target = Some(target);
+    definition
+}
+
+/// A single lucky epoch stopped the trial that reached the target, and in 8 of 10 tunings no trial had trained to its end.
+#[test]
+fn regression_the_trial_that_reached_the_target_trains_to_its_end() {
+    let definition = aiming(jobs(9, 2), 0.9);
+    let given = [submitted(), logged(10, job(0), 1, 0.89), logged(11, job(1), 1, 0.5)];
+    let expect = ["stop 1-0-1: trial 0 reached the target"];
+    let run = &mut check(&definition, &given, &[logged(12, job(0), 2, 0.9)], &expect);
+    check_next(run, &[described(20, job(1), Stopped, 9)], &["trial 1 stopped: trial 0 reached the target"]);
+    // Worse values afterwards stop it at no rung, and the tuning ends whatever its last value is.
+    check_next(run, &[logged(30, job(0), 3, 0.1), logged(90, job(0), 9, 0.2)], &[]);
+    let expect = ["trial 0 completed", "ending: Target", "ended: Target"];
+    check_next(run, &[described(99, job(0), Completed, 90)], &expect);
+}
+
+#[test]
+fn the_search_goes_on_if_the_trial_that_reached_the_target_fails() {
+    for (end, expect) in
+        [(AlgorithmError, "trial 0 failed: exit code 1"), (Stopped, "trial 0 stopped outside")]
+    {
+        let given = [submitted(), logged(12, job(0), 2, 0.95), described(20, job(1), Stopped, 9)];
+        let starts = [expect, "start 2-0-1", "start 3-0-1"];
+        let run = &mut check(&aiming(random(9, 2), 0.9), &given, &[described(30, job(0), end, 25)], &starts);
+        // Another trial can reach it, although the best value stands.
+        let expect = ["stop 2-0-1: trial 3 reached the target"];
+        check_next(run, &[logged(40, job(3), 1, 0.91)], &expect);
+        check_next(
+            run,
+            &[described(41, job(2), Stopped, 9)],
+            &["trial 2 stopped: trial 3 reached the target"],
+        );
+        let expect = ["trial 3 completed", "ending: Target", "ended: Target"];
+        check_next(run, &[described(50, job(3), Completed, 30)], &expect);
+    }
+}
+
+#[test]
+fn the_time_limit_of_its_job_is_the_end_of_the_trial() {
+    let given = [submitted(), logged(12, job(0), 2, 0.95)];
+    let expect = ["trial 0 ran out of time", "ending: Target", "ended: Target"];
+    check(&aiming(random(9, 1), 0.9), &given, &[described(30, job(0), MaxRuntime, 25)], &expect);
+}
+
+/// A trial that is being stopped cannot train to its end.
+#[test]
+fn a_trial_that_is_stopped_does_not_end_the_search_by_reaching_the_target() {
+    let stop = recorded(5, Fact::JobStopRequested { job: job(0) });
+    let given = [submitted(), logged(1, job(0), 1, 0.5), stop];
+    let run = &mut check(&aiming(random(9, 2), 0.9), &given, &[logged(6, job(0), 2, 0.95)], &[]);
+    let expect = ["trial 0 stopped: requested", "start 2-0-1"];
+    check_next(run, &[described(30, job(0), Stopped, 25)], &expect);
+}
+
+/// Plays a tuning with promotion whose first trial reaches the target at its first rung, where others are better.
+#[test]
+fn with_promotion_the_trial_that_reached_the_target_is_promoted_to_its_end_whatever_its_rank() {
+    for scheduling in [Scheduling::Asynchronous, Scheduling::Synchronous] {
+        let mut definition = aiming(promoting(jobs(99, 2), scheduling), 0.9);
+        definition.strategy = comparing(2, 18, 3);
+        let definition = promoting(definition, scheduling);
+        let run = &mut check(&definition, &[submitted()], &[], &[]);
+        run.take(&[logged(1, job(1), 2, 0.6), described(9, job(1), Completed, 9)]);
+        // Trial 0 reaches the target at epoch 1, and is worse than trial 1 at the level of its rung.
+        let other = run.state.jobs().map(|(key, _, _)| key).find(|key| key.trial.0 != 0).unwrap();
+        let rulings = run.take(&[logged(10, job(0), 1, 0.95), logged(11, job(0), 2, 0.3)]);
+        assert_eq!(rulings.len(), 1, "{rulings:?}");
+        run.take(&[described(12, other, Stopped, 3)]);
+        let mut at = 20;
+        for (rung, level) in [(1, 6_u64), (2, 18)] {
+            let key = at_rung(0, rung - 1, rung);
+            run.take(&[described(at, key, Completed, 9)]);
+            let next = at_rung(0, rung, rung + 1);
+            let running: Vec<_> = run.state.jobs().map(|(key, _, _)| key).collect();
+            assert_eq!(running, [next], "{scheduling:?}: only the promoted trial runs");
+            run.take(&[logged(at + 1, next, level, 0.2)]);
+            at += 10;
+        }
+        let last = at_rung(0, 2, 3);
+        let rulings = run.take(&[described(at, last, Completed, 9)]);
+        let rendered: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
+        assert_eq!(rendered.first().map(String::as_str), Some("trial 0 completed"), "{rendered:?}");
+        assert_eq!(rendered.last().map(String::as_str), Some("ended: Target"), "{rendered:?}");
+    }
+}
+
+/// Nothing starts while the trial waits for another attempt.
+#[test]
+fn a_retry_of_the_trial_that_reached_the_target_goes_ahead() {
+    let given = [submitted(), logged(12, job(0), 2, 0.95), described(20, job(1), Stopped, 9)];
+    let when = [described(30, job(0), ServiceError, 25)];
+    let expect = ["retry after 0-0-1: ServiceError, from 60"];
+    let run = &mut check(&aiming(random(9, 2), 0.9), &given, &when, &expect);
+    check_next(run, &[time_passed(90)], &["start 0-0-2"]);
+}
