@@ -111,6 +111,15 @@ fn bills_that_rise_after_they_were_read_are_booked() {
     }
 }
 
+/// A confirmation and then a higher bill were stored while the decider received nothing for hours. It received the
+/// confirmation first, and the tuning ended without the higher bill. Found by seed 700416625.
+#[test]
+fn regression_a_confirmation_follows_the_stored_bills_of_its_jobs() {
+    let run = simulator::encode::parse(include_str!("histories/confirmed_too_early.json"));
+    let history = run.expect("the text of a run").history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
 /// A create took effect although its response was lost, and the job was deleted before the retry. The name was taken,
 /// but the job did not exist and no fact ever showed it, so the tuning waited forever.
 #[test]

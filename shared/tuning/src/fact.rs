@@ -256,7 +256,13 @@ impl Fact {
         }
     }
 
-    /// Returns the job that the fact is about; `None` for facts about the tuning.
+    /// Returns all jobs that the fact is about: those whose bills it confirms, or [`Self::job`].
+    pub fn jobs(&self) -> impl Iterator<Item = JobKey> {
+        let bills = if let Self::BillsConfirmed { bills } = self { bills.as_slice() } else { &[] };
+        self.job().into_iter().chain(bills.iter().map(|(job, _)| *job))
+    }
+
+    /// Returns the job with whose facts the fact is stored; `None` for facts about the tuning or several jobs.
     pub fn job(&self) -> Option<JobKey> {
         match self {
             Self::TuningSubmitted

@@ -88,7 +88,7 @@ impl<T: Table> Decider<T> {
         // All stored facts of a job are folded before the fact that concludes it, and before the passage of time can
         // settle it. Nothing else orders a job's log before the end of its read, or the log and the bill before the clock.
         let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
-        let mut jobs: BTreeSet<JobKey> = last.iter().filter_map(|fact| fact.fact.job()).collect();
+        let mut jobs: BTreeSet<JobKey> = last.iter().flat_map(|fact| fact.fact.jobs()).collect();
         jobs.extend(time.map(|at| settled_by(&loaded.tuning.definition, state, at)).unwrap_or_default());
         if ring {
             jobs.extend(state.billed_jobs().map(|(key, _)| key));

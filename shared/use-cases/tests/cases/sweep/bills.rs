@@ -1,9 +1,12 @@
 //! Booked bills: each is read once more, a minute later or after that, and a higher one is booked.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::state::State;
 use tuning::time::{Millis, Time};
+use use_cases::decide::Decider;
 use use_cases::store::Store;
 use use_cases::sweep::{CallKind, Limits, Rate};
 use wire::names::training_job_name;
@@ -11,7 +14,7 @@ use wire::names::training_job_name;
 use super::world::{HOUR, MINUTE, World, now, request, unpaced};
 
 fn state(world: &World, id: &str) -> State {
-    (*now(Store::new(std::sync::Arc::new(world.clone())).load(id)).unwrap().unwrap().state).clone()
+    (*now(Store::new(Arc::new(world.clone())).load(id)).unwrap().unwrap().state).clone()
 }
 
 /// A tuning that goes on waits this long for further bills, in ms.
@@ -116,6 +119,21 @@ fn regression_a_stored_higher_bill_is_not_overruled_when_the_wait_is_over() {
     assert_eq!(job.bill.and_then(|bill| bill.seconds), Some(60));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
+}
+
+/// The stream record of the higher bill was late, and the record of an earlier confirmation of the lower bill came first.
+/// Found by seed 700416625 of the simulator.
+#[test]
+fn regression_a_stored_higher_bill_is_booked_before_a_confirmation() {
+    let (world, id, jobs) = billed(1, 40);
+    world.pass(BATCH_WAIT);
+    world.sweep(unpaced());
+    let fact = Fact::BillsConfirmed { bills: vec![(jobs[0], 40)] };
+    let confirmed = Recorded { key: "bills".to_owned(), at: Time(world.lock().now), fact };
+    let store = Arc::new(Store::new(Arc::new(world.clone())));
+    now(Decider { store }.decide(&id, &[confirmed], false)).unwrap();
+    let bills = state(&world, &id).billing.into_iter().map(|(_, job)| job.bill.and_then(|bill| bill.seconds));
+    assert_eq!(bills.collect::<Vec<_>>(), [Some(60)], "and the job stays until this bill is confirmed");
 }
 
 /// Each fact costs a step.
