@@ -31,7 +31,7 @@ pub fn type_of(error: &StoreError) -> ErrorType {
         StoreError::Table(TableError::Conflict(_) | TableError::Throttled | TableError::Unavailable(_)) => {
             ErrorType::Table
         }
-        StoreError::Stored(StoredError::Newer { .. }) => ErrorType::RowNewer,
+        StoreError::Stored(StoredError::Newer { .. } | StoredError::NewerFact { .. }) => ErrorType::RowNewer,
         StoreError::Stored(StoredError::Unreadable { .. }) => ErrorType::RowUnreadable,
     }
 }

@@ -44,6 +44,8 @@ pub struct Decider<T> {
 struct Arrivals {
     facts: Vec<Recorded>,
     ring: bool,
+    /// The error of a record that only a newer release can read.
+    newer: Option<StoredError>,
 }
 
 /// A batch of facts and rings. Each part is one tuning, with the steps written for it.
@@ -57,6 +59,11 @@ impl<T: Table> Decider<T> {
         for (part, arrived) in decided.parts.iter_mut().zip(arrivals) {
             if !has_time() {
                 return;
+            }
+            // All records of the tuning are delivered again: folded without this fact, they might decide too early.
+            if let Some(newer) = arrived.newer {
+                part.progress = Progress::Failed(newer.into());
+                continue;
             }
             let steps = &mut part.done;
             part.progress = match self.take(&part.tuning, &arrived.facts, arrived.ring, steps).await {
@@ -344,9 +351,11 @@ fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
     for row in rows {
         match stored::fact(row) {
             Ok(fact) => facts.push(fact),
-            Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+            Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. })) => {
+                return Err(error.into());
+            }
             // A damaged row must not hide the other facts. It stays in the table for inspection.
-            Err(StoredError::Unreadable { .. }) => {}
+            Err(StoredError::NewerFact { .. } | StoredError::Unreadable { .. }) => {}
         }
     }
     Ok(facts)
@@ -375,8 +384,9 @@ fn sort(event: &Value, decided: &mut Decided) -> Vec<Arrivals> {
             }
         };
         let Some((id, fact)) = fact_or_ring(&record) else { continue };
-        let fact = match fact.transpose() {
-            Ok(fact) => fact,
+        let (fact, newer) = match fact.transpose() {
+            Ok(fact) => (fact, None),
+            Err(error @ StoredError::NewerFact { .. }) => (None, Some(error)),
             Err(error) => {
                 let (sequence, tuning) = (Some(record.sequence_number.clone()), Some(id.to_owned()));
                 decided.unreadable.push(Unreadable { sequence, tuning, reason: error.to_string() });
@@ -400,3 +410,4 @@ fn fact_or_ring(record: &StreamRecord) -> Option<(&str, Option<Result<Recorded, 
     let fact = stored::id_of(&record.key, FACT_PREFIX).map(|id| (id, Some(stored::fact(new))));
     fact.or_else(|| stored::id_of(&record.key, RING_PREFIX).map(|id| (id, None)))
 }
+        arrived.newer = newer.or(arrived.newer.take());

@@ -45,9 +45,9 @@ impl StoreError {
     /// Returns whether the error is permanent: a retry fails too until a permission, a row or the code is changed.
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::Table(TableError::Conflict(_) | TableError::Throttled | TableError::Unavailable(_)) => {
-                false
-            }
+            Self::Table(TableError::Conflict(_) | TableError::Throttled | TableError::Unavailable(_))
+            // While a release is deployed, its functions are replaced one after another.
+            | Self::Stored(StoredError::NewerFact { .. }) => false,
             Self::Table(TableError::Refused(_)) | Self::Stored(_) => true,
         }
     }

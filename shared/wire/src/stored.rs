@@ -89,6 +89,15 @@ pub enum StoredError {
         /// Version of the row.
         version: i64,
     },
+    /// A newer release wrote the fact in the row. Leave it to the newer release and retry soon: without the fact, other
+    /// facts would be folded too early.
+    #[error("unknown fact in row {key}: {reason}; use a newer release")]
+    NewerFact {
+        /// Partition key and sort key of the row.
+        key: String,
+        /// The reason.
+        reason: String,
+    },
     /// The row is damaged, or is a row of another kind.
     #[error("unreadable row {key}: {reason}")]
     Unreadable {
@@ -207,8 +216,26 @@ fn expiry(at: Time) -> i64 {
     (at - Time::EPOCH).as_seconds().saturating_add(FACT_DAYS * 86_400)
 }
 
-/// Reads the fact in a row.
+/// Reads the fact in a row. JSON that is no fact of this release is one of a newer release. A row without JSON is damaged.
 pub fn fact(item: &Item) -> Result<Recorded, StoredError> {
+    recorded(item).map_err(|error| match error {
+        StoredError::Newer { ref key, .. } => {
+            StoredError::NewerFact { key: key.clone(), reason: error.to_string() }
+        }
+        StoredError::Unreadable { key, reason } if has_json(item) => StoredError::NewerFact { key, reason },
+        error => error,
+    })
+}
+
+/// Returns whether the JSON of a fact row is readable, whatever its content.
+fn has_json(item: &Item) -> bool {
+    let is_fact =
+        item.text("type") == Some("fact") && item.text("key").is_some() && item.time("at").is_some();
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    is_fact && item.text(DATA).is_some_and(is_json)
+}
+
+fn recorded(item: &Item) -> Result<Recorded, StoredError> {
     let item = checked(item, "fact")?;
     let key = item.text("key").ok_or_else(|| StoredError::missing(&item.key, "key"))?;
     let at = item.time("at").ok_or_else(|| StoredError::missing(&item.key, "at"))?;

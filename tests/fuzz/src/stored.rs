@@ -157,7 +157,9 @@ fn read<T>(item: &Item, reader: impl Fn(&Item) -> Result<T, StoredError>, check:
 }
 
 fn check_error(error: &StoredError) {
-    let (StoredError::Newer { key, .. } | StoredError::Unreadable { key, .. }) = error;
+    let (StoredError::Newer { key, .. }
+    | StoredError::NewerFact { key, .. }
+    | StoredError::Unreadable { key, .. }) = error;
     let text = error.to_string();
     assert!(!key.is_empty() && text.contains(key), "the error does not name its row: {text}");
     assert!(text.len() <= key.len() + REASON_BYTES_MAX, "an error text of {} bytes", text.len());

@@ -94,7 +94,9 @@ pub(super) async fn add_unfolded_lines<T: Table>(
         for row in &page.items {
             match stored::fact(row) {
                 Ok(recorded) => add_unfolded_fact(trail, &recorded),
-                Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
+                Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. })) => {
+                    return Err(error.into());
+                }
                 // The decider skips a damaged row as well.
                 Err(StoredError::Unreadable { .. }) => {}
             }

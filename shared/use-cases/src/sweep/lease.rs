@@ -35,7 +35,9 @@ impl Lease {
             Some(Err(StoredError::Unreadable { .. })) => {
                 Ok(Self { row: SweepRow::default(), stored: Stored::Damaged })
             }
-            Some(Err(error @ StoredError::Newer { .. })) => Err(error.into()),
+            Some(Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. }))) => {
+                Err(error.into())
+            }
         }
     }
 

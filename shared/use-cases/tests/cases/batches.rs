@@ -12,9 +12,10 @@ use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, TableError, Write};
 use use_cases::store::{Store, StoreError};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
-use wire::stored;
+use wire::item::Item;
+use wire::stored::{self, StoredError};
 
-use crate::support::now;
+use crate::support::{now, put, table_with_tuning};
 
 /// Returns an event with facts of tunings that are not in the table. Each is processed at once.
 fn event(ids: &[&str]) -> Value {
@@ -68,4 +69,49 @@ fn regression_a_permanent_failure_does_not_block_its_shard() {
         done.parts[0].progress = Progress::Failed(error.into());
         assert_eq!(done.failed().count(), usize::from(again));
     }
+}
+
+/// While a release was deployed, the old decider received a fact of the new release. It dropped it as unreadable.
+#[test]
+fn regression_a_fact_of_a_newer_release_is_delivered_again() {
+    let row = |data: &str, version: i64| {
+        let fact = Recorded { key: "teleported".to_owned(), at: Time(1), fact: Fact::StopRequested };
+        stored::fact_row("a-3fa1c2", &fact).with(stored::DATA, data).with("version", version)
+    };
+    let decided = |row: &Item| {
+        let decider = Decider { store: Arc::new(Store::new(Arc::new(MemoryTable::recording()))) };
+        let event = encode_payload([encode_record(1, RecordKind::Insert, &row.key, Some(row))].into_iter());
+        let mut done = Decided::default();
+        now(decider.handle(&event, || true, &mut done));
+        done
+    };
+    let newer =
+        [(r#"{"JobTeleported":{"to":"elsewhere"}}"#, 1), (r#""Paused""#, 1), (r#""StopRequested""#, 2)];
+    for (data, version) in newer {
+        let row = row(data, version);
+        let done = decided(&row);
+        assert_eq!(done.failed().count(), 1, "{data}: {done:?}");
+        assert!(done.unreadable.is_empty(), "{data}");
+        assert!(
+            matches!(stored::fact(&row), Err(StoredError::NewerFact { .. })),
+            "a stored fact is not skipped either: {data}"
+        );
+    }
+    let damaged = decided(&row("{\"Stop", 1));
+    assert_eq!((damaged.failed().count(), damaged.unreadable.len()), (0, 1), "it blocks no shard");
+}
+
+/// A fact of a newer release is stored, and another fact makes the decider read it.
+#[test]
+fn a_stored_fact_of_a_newer_release_is_not_skipped() {
+    let (table, id) = table_with_tuning(1);
+    let fact = Recorded { key: "teleported".to_owned(), at: Time(1), fact: Fact::StopRequested };
+    let newer = stored::fact_row(&id, &fact).with(stored::DATA, r#"{"Teleported":{}}"#);
+    put(&table, newer.clone());
+    let decider = Decider { store: Arc::new(Store::new(Arc::new(table.clone()))) };
+    let error = now(decider.decide(&id, &[], true)).expect_err("it is not skipped");
+    assert!(matches!(&error, StoreError::Stored(StoredError::NewerFact { .. })), "{error}");
+    assert!(!error.is_permanent(), "it is retried");
+    put(&table, newer.with(stored::DATA, "{"));
+    now(decider.decide(&id, &[], true)).expect("a damaged row does not block");
 }
