@@ -14,7 +14,7 @@ use tuning::decide::settled_by;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::{EndReason, Launch, Order, Ruling};
 use tuning::state::State;
-use tuning::step::{Advance, Step, advance};
+use tuning::step::{Advance, Step, advance, missing};
 use tuning::summary::JobSummary;
 use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
 use wire::item::Item;
@@ -207,24 +207,66 @@ impl<T: Table> Decider<T> {
         let previous = loaded.head.clone();
         loaded.head = Head {
             step: step.n,
+        let before = loaded.head.step;
+        let id = loaded.tuning.id.clone();
+        let committed = self.write(loaded, step, advanced, false).await?;
+        if !committed {
+            self.roll_forward(&id, before).await?;
+        }
+        Ok(committed)
+    }
+
+    /// Takes the step after `before` as committed if it is stored although the head is still at `before`: a restore of
+    /// single rows has such a result. Otherwise this step would block the tuning forever.
+    ///
+    /// Does nothing after a lost race: the other decider has written its step and the head in one transaction.
+    async fn roll_forward(&self, id: &str, before: u64) -> Result<(), StoreError> {
+        let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
+        if loaded.head.step != before {
+            return Ok(());
+        }
+        let key = stored::step_key(id, before.saturating_add(1));
+        let Some(row) = self.store.table.get(&key).await? else { return Ok(()) };
+        let step = stored::step(&row)?;
+        let state = Arc::make_mut(&mut loaded.state);
+        for job in missing(state, &step) {
+            state.bring(job.trial, self.store.parked(id, job).await?);
+        }
+        // Decided again only for the summaries of the concluded jobs.
+        let advanced = advance(&loaded.tuning.definition, &mut state.clone(), step.n, &step.facts);
+        tuning::step::load(&loaded.tuning.definition, state, &step);
+        self.write(&mut loaded, &step, &advanced, true).await.map(|_| ())
+    }
+
+    /// Writes a step, with the head, the actions and the summaries. With `is_stored`, the step row exists, and perhaps
+    /// some of the actions. Returns `false` if the head has another step meanwhile.
+    async fn write(
+        &self,
+        loaded: &mut Loaded,
+        step: &Step,
+        advanced: &Advance,
+        is_stored: bool,
+    ) -> Result<bool, StoreError> {
             status: stored::status_word(&loaded.state).to_owned(),
             at: step.at,
             deadline: tuning::decide::deadline(&loaded.tuning.definition, &loaded.state),
             ..previous.clone()
         };
         let before = i64::try_from(previous.step).unwrap_or(i64::MAX);
-        let mut writes = vec![
-            Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before)),
-            Write::Put(stored::step_row(&id, step), Condition::NotExists),
-        ];
+        let mut writes = vec![Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before))];
+        if !is_stored {
+            writes.push(Write::Put(stored::step_row(&id, step), Condition::NotExists));
+        }
         for order in step.rulings.iter().filter_map(Ruling::order) {
             let row = ActionRow::pending(order.clone()).row(&id);
-            writes.push(Write::Put(row, Condition::NotExists));
+            if !is_stored || self.store.table.get(&row.key).await?.is_none() {
+                writes.push(Write::Put(row, Condition::NotExists));
+            }
         }
         let summaries = self.summaries(&id, step, advanced, &loaded.state).await?;
-        let rows: Vec<Item> = summaries.iter().map(|job| stored::job_row(&id, job)).collect();
-        let token = token(&loaded.head, &id, step, &rows);
-        writes.extend(rows.into_iter().map(|row| Write::Put(row, Condition::Always)));
+        let rows = summaries.iter().map(|job| stored::job_row(&id, job));
+        writes.extend(rows.map(|row| Write::Put(row, Condition::Always)));
+        let token = token(&id, step, &writes);
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
                 self.store.remember(loaded);
@@ -283,7 +325,7 @@ impl<T: Table> Decider<T> {
             Ok(summary) => summaries.push(summary),
             Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
             // The ledger has all amounts. A damaged row must not block the tuning.
-            Err(StoredError::Unreadable { .. }) => {}
+            Err(StoredError::NewerFact { .. } | StoredError::Unreadable { .. }) => {}
         }
         Ok(())
     }
@@ -321,14 +363,11 @@ impl<T: Table> Decider<T> {
 }
 
 /// Returns a transaction token derived from the content. Two deciders may write different steps of the same number.
-/// With equal tokens the table would report a misuse of the token to the loser, and not the lost race.
-fn token(head: &Head, id: &str, step: &Step, summaries: &[Item]) -> String {
-    let step_row = stored::step_row(id, step);
-    // A later step may have changed the stored summary that one of them has read.
-    let data: Vec<_> = [&step_row].into_iter().chain(summaries).map(|row| row.text(stored::DATA)).collect();
-    let written = format!("{id} {} {data:?}", head.snapshot);
+/// With equal tokens the table would report a misuse of the token to the loser, and not the lost race. Also the summaries
+/// and the missing actions that they have read may differ.
+fn token(id: &str, step: &Step, writes: &[Write]) -> String {
     let reversed: String = id.chars().rev().take(12).collect();
-    format!("{reversed}-{}-{}", incarnation(written.as_bytes()), step.n)
+    format!("{reversed}-{}-{}", incarnation(format!("{writes:?}").as_bytes()), step.n)
 }
 
 /// Returns whether a step ends a search for lack of money, or starts its refit, which ends the search too.
@@ -355,7 +394,7 @@ fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
                 return Err(error.into());
             }
             // A damaged row must not hide the other facts. It stays in the table for inspection.
-            Err(StoredError::NewerFact { .. } | StoredError::Unreadable { .. }) => {}
+            Err(StoredError::Unreadable { .. }) => {}
         }
     }
     Ok(facts)
@@ -401,6 +440,7 @@ fn sort(event: &Value, decided: &mut Decided) -> Vec<Arrivals> {
     }
     let (parts, arrivals) = sorted.into_values().unzip();
     decided.parts = parts;
+        arrived.newer = newer.or(arrived.newer.take());
     arrivals
 }
 
@@ -410,4 +450,3 @@ fn fact_or_ring(record: &StreamRecord) -> Option<(&str, Option<Result<Recorded, 
     let fact = stored::id_of(&record.key, FACT_PREFIX).map(|id| (id, Some(stored::fact(new))));
     fact.or_else(|| stored::id_of(&record.key, RING_PREFIX).map(|id| (id, None)))
 }
-        arrived.newer = newer.or(arrived.newer.take());

@@ -12,4 +12,4 @@ mod published;
 mod reads;
 mod rungs;
 mod summaries;
-mod world;
+pub(crate) mod world;

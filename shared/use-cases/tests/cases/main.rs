@@ -10,6 +10,7 @@ mod memory_table;
 mod performing;
 mod pools;
 mod prices;
+mod restores;
 mod submit;
 mod support;
 mod sweep;
