@@ -275,7 +275,8 @@ fn names_and_listings() {
         [("Hyperparameter _tuning_objective_metric is reserved", "no"), ("no role", "not tried")]
     {
         check("objective-hyperparameter", word, |seen| {
-            let refusal = Fact::StartRefused { job: KEY, message: message.to_owned() };
+            let refusal =
+                Fact::StartRefused { job: KEY, message: message.to_owned(), name_is_foreign: false };
             seen.facts = vec![fact("refused", START, refusal)];
         });
     }
@@ -312,7 +313,8 @@ fn stops() {
     check("rights", "not tried", |seen| seen.facts.truncate(1));
     check("rights", "no", |seen| {
         let message = "AccessDeniedException: not authorized to perform sagemaker:AddTags".to_owned();
-        seen.facts = vec![fact("refused", START, Fact::StartRefused { job: KEY, message })];
+        seen.facts =
+            vec![fact("refused", START, Fact::StartRefused { job: KEY, message, name_is_foreign: false })];
     });
 }
 

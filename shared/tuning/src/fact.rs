@@ -165,6 +165,9 @@ pub enum Fact {
         job: JobKey,
         /// The answer of the service.
         message: String,
+        /// Whether another job has the name: every sign of a job of this name is a sign of that one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        name_is_foreign: bool,
     },
     /// An ordered job was cancelled before it started and will never start.
     JobNeverStarted {
@@ -214,7 +217,8 @@ impl Fact {
     /// them.
     ///
     /// This holds for facts that report all there is of a job up to then. It also holds for a job that never started
-    /// or was refused: an earlier fact may prove that the job did start and was deleted since.
+    /// or was refused: an earlier fact may prove that the job did start and was deleted since. If another job has its name,
+    /// no fact proves that.
     pub fn completes(&self) -> bool {
         matches!(
             self,
@@ -223,8 +227,13 @@ impl Fact {
                 | Self::RestRead { .. }
                 | Self::SilenceSeen { .. }
                 | Self::JobNeverStarted { .. }
-                | Self::StartRefused { .. }
+                | Self::StartRefused { name_is_foreign: false, .. }
         )
+    }
+
+    /// Returns whether the fact is folded before all others of its job: what they report is about another job of this name.
+    pub fn comes_first(&self) -> bool {
+        matches!(self, Self::StartRefused { name_is_foreign: true, .. })
     }
 
     /// Returns why the training service refused to start a job, if it did.

@@ -107,10 +107,10 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         }),
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::JobStopRequested { job } => job_stop_requested(state, *job),
-        Fact::StartRefused { job, message } => {
-            never_started(state, *job, |job| job.refused = Some(cut(message)))
+        Fact::StartRefused { job, message, name_is_foreign } => {
+            never_started(state, *job, *name_is_foreign, |job| job.refused = Some(cut(message)))
         }
-        Fact::JobNeverStarted { job } => never_started(state, *job, |job| job.never_started = true),
+        Fact::JobNeverStarted { job } => never_started(state, *job, false, |job| job.never_started = true),
         Fact::PoolSeen { job, n } => {
             with_pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
         }
@@ -382,11 +382,11 @@ fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
 }
 
 /// Folds that a job will never run: its reservation is free at once.
-fn never_started(state: &mut State, key: JobKey, mark: impl FnOnce(&mut Job)) -> bool {
+fn never_started(state: &mut State, key: JobKey, name_is_foreign: bool, mark: impl FnOnce(&mut Job)) -> bool {
     let mut released = None;
     let changed = with_job(state, key, |job| {
-        // Any other sign of the job proves that it started.
-        if job.is_closed() || job.accepted || job.end.is_some() {
+        // Any other sign of the job proves that it started, unless another job has its name.
+        if job.is_closed() || (!name_is_foreign && (job.accepted || job.end.is_some())) {
             return false;
         }
         mark(job);

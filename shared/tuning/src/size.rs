@@ -172,7 +172,7 @@ mod tests {
             value: Some(-1.234_567_890_123e-300),
         };
         let facts = [
-            Fact::StartRefused { job: JOB, message: worst(1_000) },
+            Fact::StartRefused { job: JOB, message: worst(1_000), name_is_foreign: true },
             Fact::ActionDeferred {
                 job: JOB,
                 not_before: Time::MIN,

@@ -159,6 +159,7 @@ impl<T: Table> Decider<T> {
     /// raised cap cannot revive a tuning that has ended.
     async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
         let mut facts = facts.to_vec();
+        facts.sort_by_key(|fact| !fact.fact.comes_first());
         let mut requests_folded = false;
         let mut races = 0;
         let mut parked = Vec::new();
@@ -170,7 +171,10 @@ impl<T: Table> Decider<T> {
             loop {
                 let n = loaded.head.step.saturating_add(1);
                 let state = Arc::make_mut(&mut loaded.state);
-                let advanced = advance(&loaded.tuning.definition, state, n, &facts);
+                // A step of their own: its rulings conclude the jobs, so that no later fact of these names counts.
+                let first = facts.iter().take_while(|fact| fact.fact.comes_first()).count();
+                let given = if first > 0 { facts.get(..first) } else { None };
+                let advanced = advance(&loaded.tuning.definition, state, n, given.unwrap_or(&facts));
                 if let Some(job) = advanced.missing {
                     parked.push((job.trial, self.store.parked(id, job).await?));
                     continue 'load;
@@ -203,10 +207,6 @@ impl<T: Table> Decider<T> {
 
     /// Writes a step. Returns `false` if another decider has written this step number first.
     async fn commit(&self, loaded: &mut Loaded, step: &Step, advanced: &Advance) -> Result<bool, StoreError> {
-        let id = loaded.tuning.id.clone();
-        let previous = loaded.head.clone();
-        loaded.head = Head {
-            step: step.n,
         let before = loaded.head.step;
         let id = loaded.tuning.id.clone();
         let committed = self.write(loaded, step, advanced, false).await?;
@@ -247,6 +247,10 @@ impl<T: Table> Decider<T> {
         advanced: &Advance,
         is_stored: bool,
     ) -> Result<bool, StoreError> {
+        let id = loaded.tuning.id.clone();
+        let previous = loaded.head.clone();
+        loaded.head = Head {
+            step: step.n,
             status: stored::status_word(&loaded.state).to_owned(),
             at: step.at,
             deadline: tuning::decide::deadline(&loaded.tuning.definition, &loaded.state),
@@ -436,11 +440,11 @@ fn sort(event: &Value, decided: &mut Decided) -> Vec<Arrivals> {
             sorted.entry(id.to_owned()).or_insert_with(|| (Part::new(id), Arrivals::default()));
         arrived.ring |= fact.is_none();
         arrived.facts.extend(fact);
+        arrived.newer = newer.or(arrived.newer.take());
         part.sequences.push(record.sequence_number.clone());
     }
     let (parts, arrivals) = sorted.into_values().unzip();
     decided.parts = parts;
-        arrived.newer = newer.or(arrived.newer.take());
     arrivals
 }
 

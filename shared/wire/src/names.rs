@@ -4,8 +4,13 @@
 //! job may contain dashes. Tuning names have at most 32 characters (constraint table). A name alone proves nothing: a
 //! valid name may belong to another stack, so the callers compare the tags.
 
+use std::collections::BTreeMap;
+
+use search::Configuration;
 use sha2::{Digest, Sha256};
+use tuning::definition::JobLimits;
 use tuning::fact::JobKey;
+use tuning::ruling::Launch;
 
 /// Prefix of the keys of the controller's tags.
 pub const TAG_PREFIX: &str = "hyperband:";
@@ -15,7 +20,7 @@ pub const TAGS_MAX: usize = 50;
 pub const TAG_STACK: &str = "hyperband:stack";
 /// Tag with the tuning ID, `<tuning>-<inc6>`.
 pub const TAG_TUNING: &str = "hyperband:tuning";
-/// Tag with the job key, `<trial>-<rung>-<attempt>`.
+/// Tag with the value of [`decision`], `<trial>-<rung>-<attempt>.<digest>`.
 pub const TAG_DECISION: &str = "hyperband:decision";
 
 /// Maximum length of a training job name, by SageMaker's limit.
@@ -59,7 +64,26 @@ pub fn parse_training_job_name(name: &str) -> Option<(String, JobKey)> {
     Some((tuning_id.to_owned(), JobKey::new(trial, rung, attempt)))
 }
 
-/// Returns the job key in the value of [`TAG_DECISION`], `<trial>-<rung>-<attempt>`.
+/// Returns the controller's tags of a training job: [`TAG_STACK`], [`TAG_TUNING`] and [`TAG_DECISION`].
+pub fn job_tags(stack: &str, tuning_id: &str, decision: String) -> BTreeMap<String, String> {
+    let tags = [(TAG_STACK, stack.to_owned()), (TAG_TUNING, tuning_id.to_owned()), (TAG_DECISION, decision)];
+    tags.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// Returns the value of [`TAG_DECISION`]: the job key and a digest of what the decision ordered.
+///
+/// The key alone does not identify a decision. After a restore of the table to an earlier time, the decider may order
+/// another job under the same key.
+pub fn decision(job: JobKey, configuration: &Configuration, limits: JobLimits, launch: Launch) -> String {
+    let Launch { resource, on_demand, instances, refit: _ } = launch;
+    let JobLimits { max_runtime_seconds, max_wait_seconds, keep_alive_seconds } = limits;
+    let seconds = (max_runtime_seconds, max_wait_seconds, keep_alive_seconds);
+    // Serialization cannot fail: all keys are strings, and there are no floating-point numbers.
+    let ordered = serde_json::to_vec(&(configuration, seconds, resource, on_demand, instances));
+    format!("{job}.{}", digest(&ordered.unwrap_or_default()))
+}
+
+/// Returns the job key in a text `<trial>-<rung>-<attempt>`.
 pub fn parse_job_key(text: &str) -> Option<JobKey> {
     let mut parts = text.split('-');
     let trial = canonical_number(parts.next()?)?;

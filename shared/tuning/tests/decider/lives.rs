@@ -129,6 +129,23 @@ fn every_sign_of_life_proves_that_the_job_exists() {
     }
 }
 
+/// Another job has the name, so the signs were about that one.
+#[test]
+fn a_refusal_for_a_foreign_job_of_the_name_counts_in_spite_of_its_signs() {
+    let fact = Fact::StartRefused { job: job(0), message: "it is foreign".to_owned(), name_is_foreign: true };
+    let refusal = recorded(9, fact);
+    let failed = "trial 0 failed: it is foreign";
+    // The slot of a job that has ended is taken already.
+    let signs = [
+        (started(5, job(0)), vec![failed, "start 1-0-1"]),
+        (phase(5, job(0), JobPhase::Training), vec![failed, "start 1-0-1"]),
+        (ended(5, job(0), Completed), vec![failed]),
+    ];
+    for (sign, expect) in signs {
+        check(&random(9, 1), &[submitted(), sign], std::slice::from_ref(&refusal), &expect);
+    }
+}
+
 #[test]
 fn an_accepted_stop_counts_once() {
     let run = after(&[stop_accepted(5, job(0))]);

@@ -146,7 +146,7 @@ fn a_refused_job_counts_as_a_non_retryable_error_and_a_cancelled_job_does_not_co
 #[test]
 fn a_long_message_is_cut_to_a_thousand_characters() {
     let message = "\u{e4}".repeat(1_200);
-    let fact = recorded(5, Fact::StartRefused { job: job(0), message });
+    let fact = recorded(5, Fact::StartRefused { job: job(0), message, name_is_foreign: false });
     let summary = &concluded(&random(1, 1), &[fact])[0];
     assert_eq!(summary.message.as_ref().map(|text| text.chars().count()), Some(1_000));
 }

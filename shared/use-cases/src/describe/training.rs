@@ -10,7 +10,7 @@ use tuning::ruling::Launch;
 use tuning::summary::JobSummary;
 use tuning::time::Time;
 use wire::describe::{CurvePoint, TrainingJobDetail, failure_reason, finite, seconds_of};
-use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
+use wire::names::{decision, job_tags};
 use wire::request::TrainingJob;
 use wire::stored;
 
@@ -68,9 +68,13 @@ impl Found {
     }
 
     fn own_tags(&self, stack: &str) -> BTreeMap<String, String> {
-        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let decision = self.job.job.to_string();
-        [tag(TAG_STACK, stack), tag(TAG_TUNING, &self.loaded.tuning.id), tag(TAG_DECISION, &decision)].into()
+        let JobSummary { job, configuration, limits, .. } = &self.job;
+        job_tags(stack, &self.loaded.tuning.id, decision(*job, configuration, *limits, self.launch()))
+    }
+
+    fn launch(&self) -> Launch {
+        let JobSummary { level, on_demand, instances, .. } = self.job;
+        Launch { resource: level, on_demand, instances, refit: false }
     }
 
     /// Returns the response of `DescribeTrainingJob`.
@@ -86,12 +90,7 @@ impl Found {
             limits: job.limits,
             tags: &self.own_tags(stack),
             resource: tuning.request.resource_hyperparameter().zip(job.level.or(max_resource)),
-            launch: Launch {
-                resource: job.level,
-                on_demand: job.on_demand,
-                instances: job.instances,
-                refit: false,
-            },
+            launch: self.launch(),
         });
         let Some(members) = view.as_object_mut() else { return view };
         members.remove("Tags");

@@ -6,7 +6,7 @@ use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::ruling::Order;
 use tuning::time::Time;
 use wire::events::job_state::cut_message;
-use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
+use wire::names::{TAG_DECISION, decision, job_tags, training_job_name};
 use wire::request::TrainingJob;
 use wire::stored::ActionRow;
 
@@ -35,7 +35,7 @@ where
         };
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, *job);
-        let tags = self.tags(id, &job.to_string());
+        let tags = job_tags(&self.stack, id, decision(*job, configuration, *limits, *launch));
         let max_resource = tuning.definition.max_resource();
         let request = tuning.request.create_training_job(&TrainingJob {
             name: &name,
@@ -68,10 +68,10 @@ where
         earlier: Time,
         error: TrainingJobsError,
     ) -> Result<Outcome, StoreError> {
-        let refused = |message: String| {
+        let refused = |message: String, name_is_foreign: bool| {
             // Error messages have any length. An uncut one might exceed the row limit, and storing the outcome would
             // always fail.
-            let fact = Fact::StartRefused { job, message: cut_message(&message) };
+            let fact = Fact::StartRefused { job, message: cut_message(&message), name_is_foreign };
             Outcome::Refused(self.fact(format!("refused#{job}"), fact))
         };
         let started = || Outcome::Done(vec![self.started(job)]);
@@ -85,7 +85,7 @@ where
         // An earlier try may have succeeded although its answer was lost. A refusal frees the job's money, so it must
         // be certain that the job does not exist.
         if !taken && row.tries <= 1 {
-            return Ok(refused(error.to_string()));
+            return Ok(refused(error.to_string(), false));
         }
         match self.jobs.tags(name).await {
             Ok(found) if tags.iter().all(|(key, value)| found.get(key) == Some(value)) => Ok(started()),
@@ -94,9 +94,7 @@ where
                 let reason = "the job exists, but its tags are not visible yet".to_owned();
                 Ok(Outcome::NameTaken(reason, Some(earlier)))
             }
-            Ok(_) => {
-                Ok(refused(format!("a training job named {name} exists and does not belong to this tuning")))
-            }
+            Ok(found) => Ok(refused(foreign(name, &found, tags), has_foreign_tag(&found, tags))),
             // The job is still invisible long after the previous try, so it was deleted. It counts as started and is
             // settled in full, like any job without a sign of life.
             Err(TrainingJobsError::NotFound(_)) if taken && earlier > Time::EPOCH && !recent => Ok(started()),
@@ -109,7 +107,7 @@ where
             Err(TrainingJobsError::NotFound(_)) if recent => {
                 Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, over))
             }
-            Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string())),
+            Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string(), false)),
             // It is unknown whether the job exists.
             Err(error) if recent => Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, Time::EPOCH)),
             Err(error) => Ok(Outcome::Unsure(error.to_string())),
@@ -120,13 +118,20 @@ where
         self.fact(format!("started#{job}"), Fact::JobStarted { job })
     }
 
-    fn tags(&self, id: &str, decision: &str) -> BTreeMap<String, String> {
-        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        [tag(TAG_STACK, &self.stack), tag(TAG_TUNING, id), tag(TAG_DECISION, decision)].into()
+/// Returns why a job with the tags `found` is not ours.
+fn foreign(name: &str, found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> String {
+    let only_decision = ours.iter().all(|(key, value)| key == TAG_DECISION || found.get(key) == Some(value));
+    match (found.get(TAG_DECISION), ours.get(TAG_DECISION)) {
+        (Some(found), Some(ours)) if only_decision => format!(
+            "another decision of this tuning started the training job {name}: its tag {TAG_DECISION} is {found}, \
+             expected {ours}. This happens after a restore of the table. A sweep stops the job"
+        ),
+        _ => format!("a training job named {name} exists and does not belong to this tuning"),
     }
 }
 
 /// Returns whether a job has one of our tags with another value.
+}
 fn has_foreign_tag(found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> bool {
     ours.iter().any(|(key, value)| found.get(key).is_some_and(|found| found != value))
 }

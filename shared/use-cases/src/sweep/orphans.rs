@@ -1,5 +1,5 @@
-//! Stops orphans: running training jobs of this stack without an action row. They cost money, and nothing else stops
-//! them.
+//! Stops orphans: running training jobs of this stack without an action row, or that another decision started than the
+//! one in the row. They cost money, and nothing else stops them.
 //!
 //! There are two listings. Both start with the oldest job and continue by creation time, so no page token is stored.
 //! While a tuning is active, every sweep lists the jobs that have reached the minimum age since the last sweep, which
@@ -9,8 +9,9 @@
 
 use std::collections::BTreeSet;
 
+use tuning::ruling::Order;
 use tuning::time::{Millis, Time};
-use wire::names::{TAG_STACK, parse_training_job_name};
+use wire::names::{TAG_DECISION, TAG_STACK, decision, parse_training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, FullListing};
 
 use super::limits::CallKind;
@@ -189,16 +190,24 @@ where
         let row = self.store.table.get(&stored::action_key(&id, &format!("start-{key}"))).await?;
         let known = row.is_some();
         let row = row.as_ref().map(ActionRow::read).transpose()?;
-        if row.is_some_and(|row| row.status != ActionStatus::Cancelled) {
+        let mut ordered = None;
+        if let Some(row) = row.filter(|row| row.status != ActionStatus::Cancelled) {
             // It was ordered. But if it was concluded, no decider waits for it any more.
             let concluded = self.store.table.get(&stored::job_key(&id, key)).await?;
             if concluded.is_none() {
-                return Ok(Found::Expected);
+                // An open start has not created or adopted this job yet.
+                if row.status == ActionStatus::Done {
+                    return Ok(Found::Expected);
+                }
+                ordered = decision_of(&row.order);
             }
         }
         // A job of another stack or program may have a name like ours.
         match self.actuator.jobs.tags(&job.name).await {
-            Ok(tags) if tags.get(TAG_STACK) == Some(&self.actuator.stack) => Ok(Found::Orphan),
+            Ok(tags) if tags.get(TAG_STACK) == Some(&self.actuator.stack) => {
+                let is_ordered = |ordered| tags.get(TAG_DECISION).is_none_or(|decision| *decision == ordered);
+                Ok(if ordered.is_some_and(is_ordered) { Found::Expected } else { Found::Orphan })
+            }
             Ok(_) => {
                 // A foreign job under the ID of a tuning of ours says nothing about the other jobs under this ID.
                 if !known && self.store.tuning(&id).await?.is_none() {
@@ -214,4 +223,10 @@ where
             }
         }
     }
+}
+
+/// Returns the tag of the job that `order` starts.
+fn decision_of(order: &Order) -> Option<String> {
+    let Order::Start { job, configuration, limits, launch, .. } = order else { return None };
+    Some(decision(*job, configuration, *limits, *launch))
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use tuning::fact::JobKey;
+use tuning::fact::{Fact, JobKey};
 use tuning::ruling::Order;
 use tuning::time::{Millis, Time};
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
+use use_cases::ports::table::Table;
 use use_cases::ports::training::{Description, TrainingJobsError};
-use wire::stored::{ActionRow, ActionStatus};
+use wire::item::Key;
+use wire::names::decision;
+use wire::stored::{self, ActionRow, ActionStatus};
 
 use crate::support::{
     Script, Service, TestClock, action_row, actuator, description, not_found, now, order, put, start_of,
@@ -99,8 +102,49 @@ fn regression_repeated_checks_do_not_extend_the_wait() {
 fn a_job_is_adopted_as_soon_as_its_tags_are_visible() {
     let job = ordered(start_of(JOB), Some(NOW - 1));
     assert!(matches!(perform(&job, &at(NOW, Some(&[]))), Performed::Deferred(_)));
-    let ours = [("hyperband:stack", "prod"), ("hyperband:tuning", &job.1), ("hyperband:decision", "0-0-1")];
+    let decision = decision_of(&start_of(JOB));
+    let ours = [
+        ("hyperband:stack", "prod"),
+        ("hyperband:tuning", &job.1),
+        ("hyperband:decision", decision.as_str()),
+    ];
     assert_eq!(perform(&job, &at(NOW + 20_000, Some(&ours))), Performed::Done(Effect::Started));
+}
+
+fn decision_of(order: &Order) -> String {
+    let Order::Start { job, configuration, limits, launch, .. } = order else { unreachable!("a start") };
+    decision(*job, configuration, *limits, *launch)
+}
+
+/// After a restore of the table to an earlier time, the decider ordered another job under the key of a running one. The
+/// start adopted it.
+#[test]
+fn regression_a_job_of_another_decision_is_not_adopted() {
+    let mut other = start_of(JOB);
+    if let Order::Start { limits, .. } = &mut other {
+        limits.max_runtime_seconds += 1;
+    }
+    let other = decision_of(&other);
+    assert!(other.starts_with("0-0-1."), "{other}");
+    for earlier in [None, Some(NOW - 1), Some(NOW - ABANDONED)] {
+        let job = ordered(start_of(JOB), earlier);
+        let tags = [
+            ("hyperband:stack", "prod"),
+            ("hyperband:tuning", &job.1),
+            ("hyperband:decision", other.as_str()),
+        ];
+        let refused = perform(&job, &at(NOW, Some(&tags)));
+        let Performed::Done(Effect::Refused(message)) = refused else { panic!("{earlier:?}: {refused:?}") };
+        assert!(message.contains("another decision") && message.contains(&other), "{message}");
+        let fact = fact_of(&job, "refused#0-0-1");
+        assert!(matches!(fact, Fact::StartRefused { name_is_foreign: true, .. }), "{fact:?}");
+    }
+}
+
+fn fact_of((table, id, _): &(MemoryTable, String, String), key: &str) -> Fact {
+    let sk = format!("{}{key}", stored::fact_prefix(Some(JOB)));
+    let row = now(table.get(&Key::new(stored::fact_partition(id), sk))).unwrap().expect("the fact is stored");
+    stored::fact(&row).unwrap().fact
 }
 
 #[test]

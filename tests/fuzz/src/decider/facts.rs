@@ -59,7 +59,9 @@ impl Maker {
             9 if bytes.below(2) == 0 => Fact::RestRead { job: job(bytes, state) },
             9 => Fact::LogRead { job: job(bytes, state), streams: u32::from(bytes.below(4)) },
             10 | 11 => Fact::JobStarted { job: job(bytes, state) },
-            12 => Fact::StartRefused { job: job(bytes, state), message: message(bytes) },
+            12 => {
+                Fact::StartRefused { job: job(bytes, state), message: message(bytes), name_is_foreign: false }
+            }
             13 => Fact::JobNeverStarted { job: job(bytes, state) },
             14 => Fact::StopAccepted { job: job(bytes, state) },
             15 => Fact::ActionDeferred {

@@ -196,7 +196,7 @@ pub(crate) fn seen(seconds: i64, job: JobKey) -> Recorded {
 }
 
 pub(crate) fn refused(seconds: i64, job: JobKey) -> Recorded {
-    recorded(seconds, Fact::StartRefused { job, message: "no such role".to_owned() })
+    recorded(seconds, Fact::StartRefused { job, message: "no such role".to_owned(), name_is_foreign: false })
 }
 
 pub(crate) fn never_started(seconds: i64, job: JobKey) -> Recorded {

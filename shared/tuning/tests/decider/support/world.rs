@@ -228,7 +228,10 @@ impl World {
             return;
         }
         if self.rng.next_f64() < self.faults.refused {
-            return self.happened(Fact::StartRefused { job, message: "no such role".to_owned() }, self.now);
+            return self.happened(
+                Fact::StartRefused { job, message: "no such role".to_owned(), name_is_foreign: false },
+                self.now,
+            );
         }
         let definition = &self.run.definition;
         let to = program_epochs(definition, job.trial.0, level);

@@ -1,14 +1,14 @@
 //! P7: a training job of this stack that is unknown to the table runs for at most the sweep interval + 10 minutes while
 //! a tuning is active, and for at most an hour otherwise.
 
-use tuning::fact::{Fact, JobEnd, Recorded};
+use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
 use tuning::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits};
-use wire::names::training_job_name;
-use wire::stored;
+use wire::names::{TAG_DECISION, TAG_TUNING, training_job_name};
+use wire::stored::{self, ActionRow};
 
-use super::world::{BEGIN, HOUR, MINUTE, SECOND, World, now, unpaced};
+use super::world::{BEGIN, HOUR, MINUTE, SECOND, STACK, World, now, unpaced};
 
 /// Sweeps every minute until orphan `name` is stopped. Returns the time from its creation to its stop.
 fn found_after(world: &World, name: &str, limits: Limits) -> i64 {
@@ -208,4 +208,56 @@ fn regression_a_foreign_job_under_our_tuning_id_hides_no_orphan() {
     let after = found_after(&world, &orphan, unpaced());
     assert!((10 * MINUTE..=11 * MINUTE).contains(&after), "{after} ms");
     assert_eq!(world.status(&format!("{id}-9001-0-1")), "InProgress");
+}
+
+/// Gives the running job `name` the tag of another decision.
+fn of_another_decision(world: &World, name: &str) {
+    world.create_job(name, STACK);
+    let id = name.strip_suffix("-0-0-1").unwrap();
+    let tags = [(TAG_TUNING, id), (TAG_DECISION, "0-0-1.0123456789abcdef0123456789abcdef")];
+    let tags = tags.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    world.lock().jobs.get_mut(name).unwrap().tags.extend(tags);
+}
+
+/// The table was restored to a time before the job was ordered, and then another job was ordered under its name.
+#[test]
+fn regression_a_job_of_another_decision_is_refused_and_then_stopped() {
+    let world = World::new();
+    let id = world.submit("active", 1);
+    let job = world.live(&id)[0];
+    let name = training_job_name(&id, job);
+    of_another_decision(&world, &name);
+    // Its own facts do not show that the ordered job runs.
+    let at = Time(world.lock().now);
+    let running = Fact::JobStateChanged {
+        job,
+        phase: JobPhase::Training,
+        started: Some(at),
+        ended: None,
+        message: None,
+    };
+    let running = Recorded { key: "running".to_owned(), at, fact: running };
+    now(world.lock().table.write(Write::Put(stored::fact_row(&id, &running), Condition::Always))).unwrap();
+    world.sweep(unpaced());
+    world.decide(&id, &[]);
+    let message = world.row_of_job(&id, job).message.unwrap();
+    assert!(message.contains("another decision of this tuning started"), "{message}");
+    let after = found_after(&world, &name, unpaced());
+    assert!(after <= HOUR + MINUTE, "{after} ms");
+}
+
+/// The start waits, for example for a quota, so nothing has compared the job with its decision yet.
+#[test]
+fn a_job_of_another_decision_is_stopped_while_its_start_waits() {
+    let world = World::new();
+    let id = world.submit("active", 1);
+    let job = world.live(&id)[0];
+    let name = training_job_name(&id, job);
+    let key = stored::action_key(&id, &format!("start-{job}"));
+    let row = now(world.lock().table.get(&key)).unwrap().unwrap();
+    let row = ActionRow { not_before: Time(BEGIN + 24 * HOUR), ..ActionRow::read(&row).unwrap() };
+    now(world.lock().table.write(Write::Put(row.row(&id), Condition::Always))).unwrap();
+    of_another_decision(&world, &name);
+    let after = found_after(&world, &name, unpaced());
+    assert!(after <= HOUR + MINUTE, "{after} ms");
 }

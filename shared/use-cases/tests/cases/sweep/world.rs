@@ -27,7 +27,7 @@ use use_cases::sweep::{CallKind, Limits, Sweeper, Swept};
 use wire::item::{Attr, Item, Key};
 use wire::names::{TAG_STACK, training_job_name};
 use wire::sample;
-use wire::stored;
+use wire::stored::{self, ActionRow, ActionStatus};
 
 use crate::support::{PriceList, description, not_found, place};
 pub(crate) use crate::support::{now, poll};
@@ -38,7 +38,7 @@ pub(crate) const SECOND: i64 = 1_000;
 pub(crate) const MINUTE: i64 = 60_000;
 pub(crate) const HOUR: i64 = 3_600_000;
 /// Name of the stack.
-const STACK: &str = "ours";
+pub(crate) const STACK: &str = "ours";
 /// Jobs per page of the listing, as in SageMaker.
 const PAGE_JOBS: usize = 100;
 
@@ -226,6 +226,10 @@ impl World {
         let at = self.lock().now;
         let started = |job: JobKey| {
             self.create_job(&training_job_name(&id, job), STACK);
+            let table = self.lock().table.clone();
+            let row = now(table.get(&stored::action_key(&id, &format!("start-{job}")))).unwrap().unwrap();
+            let row = ActionRow { status: ActionStatus::Done, ..ActionRow::read(&row).unwrap() };
+            now(table.write(Write::Put(row.row(&id), Condition::Always))).unwrap();
             Recorded { key: format!("started#{job}"), at: Time(at), fact: Fact::JobStarted { job } }
         };
         let facts: Vec<Recorded> = self.live(&id).into_iter().map(started).collect();
