@@ -78,6 +78,13 @@ fn log_cut() -> Entry {
     )
 }
 
+/// Returns the log entry of a job that counts as started, since nothing showed for a day whether it exists.
+fn assumed_started(why: &str) -> Entry {
+    let message = "a training job counts as started: for a day its tags could not be read. Its maximum cost is booked \
+                   unless it shows another bill. Allow sagemaker:ListTags";
+    Entry::error(message).because(ErrorType::Unreadable, why)
+}
+
 /// Returns the name of the training job of an action such as `start-0-0-1`.
 fn job_name(id: &str, action: &str) -> Option<String> {
     let (_, key) = action.split_once('-')?;

@@ -166,6 +166,12 @@ fn an_action_is_logged_with_its_job_and_a_rejection_by_its_code_alone() {
         (Performed::Done(refused), "a training job was refused", "ActionsPerformed"),
         (Performed::Deferred("no".to_owned()), "an action was deferred", "ActionsDeferred"),
         (
+            Performed::Done(Effect::AssumedStarted("AccessDenied".to_owned())),
+            "a training job counts as started: for a day its tags could not be read. Its maximum cost is booked unless \
+             it shows another bill. Allow sagemaker:ListTags",
+            "EventsUnreadable",
+        ),
+        (
             Performed::Done(Effect::LogCut),
             "a job was concluded before its whole log could be read: values that were not delivered may be missing",
             "ActionsPerformed",
@@ -207,6 +213,7 @@ fn a_sweep_logs_what_it_failed_to_do() {
         unpublished: vec![(ID.to_owned(), "out of time".to_owned())],
         performed: Counts { done: 2, started: 1, stopped: 1, deferred: 0 },
         orphans_stopped: 1,
+        assumed_started: vec![(ID.to_owned(), "start-0-0-1".to_owned(), "AccessDenied".to_owned())],
         lost: true,
         ..Swept::default()
     };
@@ -219,7 +226,8 @@ fn a_sweep_logs_what_it_failed_to_do() {
     let (mut lines, _) = written(report);
     let metrics = lines.pop().unwrap();
     let types: Vec<Option<&str>> = lines.iter().map(|line| line["errorType"].as_str()).collect();
-    let expected = [Some("Table"), Some("Table"), Some("TrainingService"), Some("Bus"), None, None];
+    let expected =
+        [Some("Table"), Some("Table"), Some("TrainingService"), Some("Bus"), Some("Unreadable"), None, None];
     assert_eq!(types, expected);
     for (name, value) in [
         ("SweepMs", 40),
@@ -229,6 +237,7 @@ fn a_sweep_logs_what_it_failed_to_do() {
         ("ActionsMissed", 4),
         ("SweepFailed", 3),
         ("OrphansStopped", 1),
+        ("EventsUnreadable", 1),
         ("JobsStarted", 1),
         ("JobsStopped", 1),
         ("ActionsPerformed", 2),

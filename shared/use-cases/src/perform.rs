@@ -130,6 +130,8 @@ pub enum Effect {
     AlreadySettled,
     /// A training job was started.
     Started,
+    /// For a day nothing has shown whether the training job exists, so it counts as started. The reason is the last error.
+    AssumedStarted(String),
     /// The training service refused the training job permanently, with the reason.
     Refused(String),
     /// A training job was stopped.

@@ -131,6 +131,8 @@ pub struct Swept {
     pub deliveries_missed: usize,
     /// Bills that were booked before the whole log of the job could be read: tuning ID and action.
     pub logs_cut: Vec<(String, String)>,
+    /// Starts whose job counts as started, since nothing shows whether it exists: tuning ID, action and the last error.
+    pub assumed_started: Vec<(String, String, String)>,
     /// Number of orphans (running jobs without an action row) stopped.
     pub orphans_stopped: usize,
     /// Number of tunings deleted because they ended longer ago than the retention.

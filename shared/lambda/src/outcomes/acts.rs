@@ -1,13 +1,13 @@
 //! The actuator's batch: started and stopped jobs, deferred actions and failed ones.
 
 use crate::telemetry::metrics::{
-    ACTIONS_DEFERRED, ACTIONS_FAILED, ACTIONS_PERFORMED, JOBS_STARTED, JOBS_STOPPED,
+    ACTIONS_DEFERRED, ACTIONS_FAILED, ACTIONS_PERFORMED, EVENTS_UNREADABLE, JOBS_STARTED, JOBS_STOPPED,
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::Value;
 use use_cases::perform::{Act, Acts, Effect, Performed};
 
-use super::{bad_records, job_name, log_cut, not_done};
+use super::{assumed_started, bad_records, job_name, log_cut, not_done};
 
 /// Reports a batch, and returns the response to Lambda.
 pub fn acts(batch: &Acts, report: &mut Report) -> Value {
@@ -60,6 +60,10 @@ fn performed_one(performed: &Performed, report: &mut Report, entry: impl Fn(Entr
         Performed::Done(Effect::Refused(message)) => {
             let refused = Entry::error("a training job was refused");
             report.log(entry(refused.because(ErrorType::StartRefused, code_of(message))));
+        }
+        Performed::Done(Effect::AssumedStarted(why)) => {
+            report.add(EVENTS_UNREADABLE, 1_u64);
+            report.log(entry(assumed_started(why)));
         }
         Performed::Done(Effect::LogCut) => report.log(entry(log_cut())),
         Performed::Done(Effect::Other) => {}

@@ -2,8 +2,8 @@
 
 use crate::telemetry::metrics::{
     ACTIONS_DEFERRED, ACTIONS_LEFT, ACTIONS_MISSED, ACTIONS_PERFORMED, DELIVERIES_MISSED, EVENTS_MISSED,
-    JOBS_STARTED, JOBS_STOPPED, ORPHANS_STOPPED, SWEEP_FAILED, SWEEP_MS, TRAINING_SERVICE_CALLS,
-    TUNINGS_ACTIVE, TUNINGS_STUCK,
+    EVENTS_UNREADABLE, JOBS_STARTED, JOBS_STOPPED, ORPHANS_STOPPED, SWEEP_FAILED, SWEEP_MS,
+    TRAINING_SERVICE_CALLS, TUNINGS_ACTIVE, TUNINGS_STUCK,
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use tuning::time::Millis;
 use use_cases::store::StoreError;
 use use_cases::sweep::{Counts, PerCallKind, Swept};
 
-use super::{job_name, log_cut, type_of};
+use super::{assumed_started, job_name, log_cut, type_of};
 use crate::Failure;
 
 /// Reports a sweep that took `time`, and returns the response to Lambda. `None`: the invocation ran out of time.
@@ -48,6 +48,7 @@ fn count(swept: &Swept, time: Millis, report: &mut Report) {
     report.add(ACTIONS_MISSED, swept.missed);
     report.add(EVENTS_MISSED, swept.events_missed);
     report.add(DELIVERIES_MISSED, swept.deliveries_missed);
+    report.add(EVENTS_UNREADABLE, swept.assumed_started.len());
     report.add(ORPHANS_STOPPED, swept.orphans_stopped);
     report.add(SWEEP_FAILED, swept.failed + usize::from(swept.listing_error.is_some()));
     if !report.metrics().is_empty() {
@@ -77,8 +78,10 @@ fn failures(swept: &Swept, report: &mut Report) {
         let entry = Entry::warn("a trial event was not published").tuning(id);
         report.log(entry.because(ErrorType::Bus, why));
     }
-    for (id, action) in &swept.logs_cut {
-        let entry = log_cut().tuning(id).action(action);
+    let cut = swept.logs_cut.iter().map(|(id, action)| (id, action, log_cut()));
+    let assumed = swept.assumed_started.iter().map(|(id, action, why)| (id, action, assumed_started(why)));
+    for (id, action, entry) in cut.chain(assumed) {
+        let entry = entry.tuning(id).action(action);
         report.log(match job_name(id, action) {
             Some(name) => entry.job(&name),
             None => entry,

@@ -10,11 +10,15 @@ use wire::names::{TAG_DECISION, decision, job_tags, training_job_name};
 use wire::request::TrainingJob;
 use wire::stored::ActionRow;
 
-use super::{Actuator, Outcome, later};
+use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Clock};
 use crate::store::StoreError;
+
+/// Number of tries after which a job counts as started if nothing shows whether it exists. They take a day or longer,
+/// since the waits between them grow to five minutes.
+const UNSURE_TRIES_MAX: i64 = 300;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
@@ -110,6 +114,10 @@ where
             Err(TrainingJobsError::NotFound(_)) => Ok(refused(error.to_string(), false)),
             // It is unknown whether the job exists.
             Err(error) if recent => Ok(Outcome::EarlierTryOpen(error.to_string(), earlier, Time::EPOCH)),
+            // Its job counts as started, so its money is settled in full once it should have ended.
+            Err(error) if row.tries >= UNSURE_TRIES_MAX => {
+                Ok(Outcome::DoneAs(Effect::AssumedStarted(error.to_string()), vec![self.started(job)]))
+            }
             Err(error) => Ok(Outcome::Unsure(error.to_string())),
         }
     }
@@ -117,6 +125,7 @@ where
     fn started(&self, job: JobKey) -> Recorded {
         self.fact(format!("started#{job}"), Fact::JobStarted { job })
     }
+}
 
 /// Returns why a job with the tags `found` is not ours.
 fn foreign(name: &str, found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> String {
@@ -131,7 +140,6 @@ fn foreign(name: &str, found: &BTreeMap<String, String>, ours: &BTreeMap<String,
 }
 
 /// Returns whether a job has one of our tags with another value.
-}
 fn has_foreign_tag(found: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> bool {
     ours.iter().any(|(key, value)| found.get(key).is_some_and(|found| found != value))
 }

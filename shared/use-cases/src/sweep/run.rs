@@ -117,6 +117,9 @@ impl Run {
                 if *effect == Effect::LogCut {
                     self.swept.logs_cut.push((id.to_owned(), action.to_owned()));
                 }
+                if let Effect::AssumedStarted(why) = effect {
+                    self.swept.assumed_started.push((id.to_owned(), action.to_owned(), why.clone()));
+                }
             }
         }
         self.announcements.extend(Announcement::of(action, performed).map(|event| (id.to_owned(), event)));

@@ -147,6 +147,29 @@ fn fact_of((table, id, _): &(MemoryTable, String, String), key: &str) -> Fact {
     stored::fact(&row).unwrap().fact
 }
 
+/// The answer of a create was lost, and the tags of its job could never be read. The start was tried for ever, and its
+/// money stayed reserved.
+#[test]
+fn regression_a_start_whose_tags_are_unreadable_for_a_day_counts_as_started() {
+    let denied = || TrainingJobsError::Refused {
+        code: "AccessDeniedException".to_owned(),
+        message: "sagemaker:ListTags".to_owned(),
+    };
+    let tried = |tries| {
+        let job = ordered(start_of(JOB), Some(NOW - ABANDONED));
+        let row = action_row(&job.0, &job.1, &job.2);
+        put(&job.0, ActionRow { tries, ..row }.row(&job.1));
+        let service = at(NOW, None);
+        service.lock().tags = Some(Err(denied()));
+        (perform(&job, &service), job)
+    };
+    let (waits, _) = tried(298);
+    assert!(matches!(waits, Performed::Deferred(_)), "{waits:?}");
+    let (assumed, job) = tried(299);
+    assert_eq!(assumed, Performed::Done(Effect::AssumedStarted(denied().to_string())));
+    assert_eq!(fact_of(&job, "started#0-0-1"), Fact::JobStarted { job: JOB });
+}
+
 #[test]
 fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
     let bill = |status: &str, reason: Option<&str>| {
