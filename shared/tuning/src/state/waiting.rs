@@ -75,13 +75,15 @@ impl From<&JobSummary> for Parked {
     }
 }
 
-/// The parked trials at hand. They are no part of the state: a state read from a snapshot has none of them.
+/// The parked trials at hand: a state read from a snapshot has none of them.
+///
+/// Two of these are equal if each trial that both have is equal. So equality is not transitive: the empty one equals all.
 #[derive(Debug, Clone, Default)]
 pub struct ParkedTrials(BTreeMap<TrialId, Arc<Parked>>);
 
 impl PartialEq for ParkedTrials {
-    fn eq(&self, _: &Self) -> bool {
-        true
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().all(|(trial, parked)| other.get(*trial).is_none_or(|other| other == parked))
     }
 }
 
