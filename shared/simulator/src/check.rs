@@ -4,6 +4,7 @@
 //! [`Checker::committed`] receives every commit in order; [`end`] checks the whole history when it is over.
 
 mod actions;
+mod asked;
 mod bills;
 mod bounds;
 mod capacity;
@@ -80,9 +81,12 @@ pub(crate) struct Checker {
 /// The books of one tuning.
 #[derive(Debug)]
 pub(crate) struct Book {
+    /// The stored definition, for the replica. The rules to check come from `case`.
     pub(crate) definition: Definition,
     /// The tuning that was requested.
     pub(crate) case: Case,
+    /// Whether its money comes in grants from the monthly cap.
+    has_grants: bool,
     pub(crate) limits: limits::Limits,
     /// Effects of changes of limits, for the report.
     pub(crate) changed: BTreeMap<&'static str, u64>,
@@ -297,7 +301,7 @@ impl Checker {
         }
         let item = change.new.as_ref().ok_or("a definition without a row")?;
         let (definition, _) = stored::meta(item).map_err(|error| error.to_string())?;
-        if self.books.values().any(|book| book.definition.name == definition.name) {
+        if self.books.values().any(|book| book.case.name == definition.name) {
             return Err(format!("a second tuning has the name {}", definition.name));
         }
         let case = self
@@ -310,6 +314,7 @@ impl Checker {
             definition,
             limits: limits::Limits::of(&case),
             case,
+            has_grants: self.monthly_cap.is_some(),
             changed: BTreeMap::new(),
             launches: launch::Launches::default(),
             capacity: capacity::Capacity::default(),
@@ -412,7 +417,7 @@ impl Checker {
 
     /// Checks a published notice; `notice` is the name of the action that orders it.
     pub(crate) fn notice_published(&mut self, now: i64, name: &str, notice: &str) {
-        let book = self.books.values().find(|book| book.definition.name == name);
+        let book = self.books.values().find(|book| book.case.name == name);
         if !book.is_some_and(|book| book.notices.contains(notice)) {
             self.violation(
                 now,

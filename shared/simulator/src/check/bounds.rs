@@ -64,7 +64,7 @@ impl Book {
             Ruling::AttemptAwaited { job, .. } => {
                 let retries = self.bounds.retries.entry(job.trial).or_default();
                 *retries += 1;
-                let most = self.definition.max_interruptions;
+                let most = self.case.choices.max_interruptions;
                 let fine = *retries <= most;
                 fine.then_some(()).ok_or_else(|| {
                     format!(
@@ -108,7 +108,7 @@ impl Book {
     }
 
     fn check_max_instances(&self) -> Result<(), String> {
-        let Some(most) = self.definition.limits.max_instances else { return Ok(()) };
+        let Some(most) = self.case.max_instances() else { return Ok(()) };
         let running = self.jobs.values().filter(|job| !job.end_seen);
         let instances: u32 = running.map(|job| self.case.cluster(job.launch.instances).count).sum();
         (instances <= most)
@@ -122,7 +122,7 @@ impl Book {
         let streams = self.bounds.streams.get(&trial).map_or(0, BTreeSet::len);
         let read = self.bounds.read.get(&trial).copied().unwrap_or(0);
         let open = self.jobs.iter().any(|(key, job)| key.trial == trial && job.money == Money::Reserved);
-        if self.definition.epochs.captured || streams < 2 || !open {
+        if self.case.has_epoch_numbers() || streams < 2 || !open {
             return Ok(());
         }
         let fine = usize::try_from(read).is_ok_and(|read| read >= streams);

@@ -203,8 +203,8 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
                 wrong.push(format!("P2: job {key} of {id} was concluded although its log could be read"));
             }
         }
-        let Some(seconds) = book.definition.limits.max_runtime_seconds else { continue };
-        let time_up = book.definition.created.0 + i64::try_from(seconds).unwrap_or(0) * 1_000;
+        let Some(seconds) = book.case.max_runtime_seconds() else { continue };
+        let time_up = book.definition.created.0 + seconds * 1_000;
         let due = time_up.max(arrived) + PERFORMED_MS;
         if deadlines.endings.get(id).is_some_and(|ending| *ending > due) {
             wrong.push(format!("MaxRuntime: {id} did not end in time after its MaxRuntimeInSeconds"));

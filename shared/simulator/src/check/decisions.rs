@@ -63,7 +63,7 @@ impl Checker {
 
     /// Checks a published status change to `Stopping` of the tuning `name`.
     pub(crate) fn stopping_published(&mut self, now: i64, name: &str) {
-        let book = self.books.values().find(|book| book.definition.name == name);
+        let book = self.books.values().find(|book| book.case.name == name);
         if !book.is_some_and(|book| book.ending == Some(EndReason::Stopped)) {
             self.violation(
                 now,

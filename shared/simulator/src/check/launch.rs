@@ -112,7 +112,7 @@ impl Book {
 
     /// Checks that a job without a cap or grants has the running-time limit of the request.
     fn check_runtime_limit(&self, key: JobKey, limits: JobLimits) -> Result<(), String> {
-        let limited = self.limits.cap.is_some() || self.definition.grants;
+        let limited = self.limits.cap.is_some() || self.has_grants;
         let (sent, user) = (limits.max_runtime_seconds, self.case.choices.max_runtime_seconds);
         (limited || i64::try_from(sent) == Ok(user)).then_some(()).ok_or_else(|| {
             format!(

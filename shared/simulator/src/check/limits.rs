@@ -140,7 +140,7 @@ impl Book {
     /// above a reservation, may stay above them, but it may not grow.
     pub(super) fn check_cap(&mut self) -> Result<(), String> {
         let (spent, reserved) = self.money();
-        let granted = self.definition.grants.then_some(self.granted);
+        let granted = self.has_grants.then_some(self.granted);
         let bound = self.limits.cap.into_iter().chain(granted).min();
         self.limits.standing = self.limits.standing.min(spent + reserved);
         let most = bound.map(|bound| bound.max(self.limits.standing));

@@ -79,7 +79,7 @@ impl Checker {
 
     /// Checks that granted money that was not spent is returned at the end.
     pub(super) fn months_at_end(&self) -> Option<String> {
-        let ended = self.books.values().filter(|book| book.definition.grants);
+        let ended = self.books.values().filter(|book| book.has_grants);
         // What a bill exceeds its reservation by is not granted.
         if ended.clone().any(|book| book.ended.is_none() || book.money().0 > book.granted) {
             return None;

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use tuning::definition::{Definition, Objective, Scheduling};
 use tuning::fact::JobKey;
 use tuning::ids::{BracketId, CohortId, RungId, TrialId};
 use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
 
 use super::rungs::rank;
 use super::{Arrival, Book, Money};
+use crate::case::Case;
 
 /// The books of one tuning's promotions.
 #[derive(Debug, Default)]
@@ -79,21 +79,20 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    pub(super) fn of(definition: &Definition) -> Option<Self> {
-        let plan = definition.compared()?;
-        let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
+    pub(super) fn of(case: &Case) -> Option<Self> {
+        let (min_resource, max_resource, eta) = case.choices.hyperband?;
         let fits = |s: &u32| u64::from(eta).pow(*s) * u64::from(min_resource) <= u64::from(max_resource);
         let s_max = (0..20).take_while(fits).last()?;
         let whole = Self { max_resource, eta, s_max, used: (0, s_max) };
-        let used = whole.used_by(definition);
+        let used = whole.used_by(case);
         Some(Self { used, ..whole })
     }
 
     /// Returns the brackets that the jobs of a tuning fill: the one with the most rungs whose trials are at least
     /// eta^s, and the next one unless it has a single rung; all brackets if the jobs are a full set.
-    fn used_by(self, definition: &Definition) -> (u32, u32) {
-        let jobs = definition.limits.max_jobs - u32::from(definition.refit);
-        let rungs = |s: u32| if definition.promotes().is_some() { s } else { 0 };
+    fn used_by(self, case: &Case) -> (u32, u32) {
+        let jobs = case.counted_jobs() - u32::from(case.choices.refit);
+        let rungs = |s: u32| if case.promotes() { s } else { 0 };
         let slots = |s: u32, rung: u32| (self.slots(s) / self.eta.pow(rung)).max(1);
         let full_set: u32 =
             (0..=self.s_max).flat_map(|s| (0..=rungs(s)).map(move |rung| slots(s, rung))).sum();
@@ -137,7 +136,7 @@ impl Shape {
 impl Book {
     /// Returns the brackets, if trials are promoted.
     fn shape(&self) -> Option<Shape> {
-        self.definition.promotes().and_then(|_| Shape::of(&self.definition))
+        Shape::of(&self.case).filter(|_| self.case.promotes())
     }
 
     pub(super) fn promotes(&self) -> bool {
@@ -150,7 +149,7 @@ impl Book {
     }
 
     fn is_synchronous(&self) -> bool {
-        self.definition.promotes() == Some(Scheduling::Synchronous)
+        self.case.closes_rungs()
     }
 
     /// Returns whether a job is for the last rung of its bracket.
@@ -329,7 +328,7 @@ impl Book {
         let (ended, _) = cohort.rungs.get(rung).ok_or_else(|| {
             format!("P6: trial {trial} was promoted from rung {rung}, which no trial has reached")
         })?;
-        let maximize = self.definition.objective == Objective::Maximize;
+        let maximize = self.case.choices.maximize;
         let (rank, seen) = (rank(maximize, ended, (*trial, *value)), ended.len());
         let rank = rank.min(seen);
         let open = if self.is_synchronous() { 0 } else { seen / usize::try_from(shape.eta).unwrap_or(1) };
@@ -380,7 +379,7 @@ impl Book {
             return open(&format!("trial {trial} has not reached it"));
         }
         let Some(cohort) = self.promotions.cohorts.get(&place) else { return open("no trial joined") };
-        let maximize = self.definition.objective == Objective::Maximize;
+        let maximize = self.case.choices.maximize;
         for (trial, standing) in members.filter(|(_, standing)| standing.rung < rung) {
             let Stage::Waits { value, .. } = standing.stage else { continue };
             let Some((ended, promoted)) = cohort.rungs.get(&standing.rung) else { continue };
@@ -409,7 +408,7 @@ impl Book {
         let awaited = self.promotions.trials.values().filter(|standing| standing.is_on_its_way());
         let all = launched.count() + awaited.count() + needed + 1;
         let kept = usize::from(self.case.choices.refit && self.refit.is_none());
-        all + kept <= usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX)
+        all + kept <= usize::try_from(self.case.counted_jobs()).unwrap_or(usize::MAX)
     }
 
     /// Checks the report that a job repeats epochs that its trial already has.
@@ -440,7 +439,7 @@ impl Book {
         self.shape()?;
         let plain = matches!(self.ended, Some((EndReason::MaxJobs, _)))
             && self.limits.cap.is_none()
-            && !self.definition.grants
+            && !self.has_grants
             && !self.promotions.has_retries
             && self.jobs.values().all(|job| job.money != Money::Released);
         let mut cohorts = self.promotions.cohorts.iter();

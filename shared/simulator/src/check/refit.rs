@@ -59,7 +59,7 @@ impl Book {
             return Err("Refit: the search continues after the refit".to_owned());
         }
         let launched = self.jobs.values().filter(|job| !job.is_uncounted()).count();
-        let most = usize::try_from(self.definition.limits.max_jobs).unwrap_or(usize::MAX);
+        let most = usize::try_from(self.case.counted_jobs()).unwrap_or(usize::MAX);
         (launched < most)
             .then_some(())
             .ok_or_else(|| "Refit: the search leaves no job for the refit".to_owned())
@@ -72,7 +72,7 @@ impl Book {
             self.ended,
             Some((EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving, _))
         );
-        own && self.case.choices.refit && self.case.changes.is_empty() && !self.definition.grants
+        own && self.case.choices.refit && self.case.changes.is_empty() && !self.has_grants
     }
 }
 

@@ -1,6 +1,5 @@
 //! P6 without promotion: the rung rule, recounted from the recorded arrivals.
 
-use tuning::definition::{Objective, RungExecution, Strategy};
 use tuning::ruling::Ruling;
 
 use super::promotion::Shape;
@@ -12,21 +11,20 @@ impl Book {
         let Ruling::TrialJudged { trial, bracket, rung, level, value, average, verdict, .. } = ruling else {
             return Ok(());
         };
-        let (eta, max_resource, due) = match &self.definition.strategy {
-            Strategy::Hyperband { plan, rungs: RungExecution::Stop } => {
-                let shape = Shape::of(&self.definition).filter(|shape| shape.has(*bracket));
-                let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
-                (Some(plan.eta()), plan.max_resource(), shape.level(*bracket, *rung))
-            }
-            Strategy::Hyperband { rungs: RungExecution::Promote(_), .. } => {
+        let choices = &self.case.choices;
+        let (eta, max_resource, due) = match choices.hyperband {
+            Some(_) if self.case.promotes() => {
                 return Err("P6: a trial was judged in a tuning with promotion".to_owned());
             }
-            Strategy::Independent => {
-                return Err("P6: a trial was judged in a tuning without rungs".to_owned());
+            Some((_, max_resource, eta)) => {
+                let shape = Shape::of(&self.case).filter(|shape| shape.has(*bracket));
+                let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
+                (Some(eta), max_resource, shape.level(*bracket, *rung))
             }
-            Strategy::Median => (None, u32::MAX, 2_u32.pow(rung.0 + 1)),
+            None if choices.median => (None, u32::MAX, 2_u32.pow(rung.0 + 1)),
+            None => return Err("P6: a trial was judged in a tuning without rungs".to_owned()),
         };
-        let maximize = self.definition.objective == Objective::Maximize;
+        let maximize = choices.maximize;
         let book = self.trials.get_mut(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if book.finished || book.out {
             return Err(format!("P6: trial {trial} was judged after it was stopped or ended"));

@@ -126,8 +126,7 @@ impl Book {
         self.notices.extend(ruling.order().map(Order::action).filter(|action| action.starts_with("notice-")));
         match ruling {
             Ruling::Order(Order::RequestGrant { least, wanted, .. }) => {
-                let sound =
-                    self.definition.grants && least.0 > 0 && least <= wanted && self.can_request_money();
+                let sound = self.has_grants && least.0 > 0 && least <= wanted && self.can_request_money();
                 sound
                     .then_some(())
                     .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
@@ -245,7 +244,7 @@ impl Book {
         if launch.refit {
             return self.check_refit_limit(*job, limit);
         }
-        if Shape::of(&self.definition).is_some_and(|shape| !shape.has(*bracket)) {
+        if Shape::of(&self.case).is_some_and(|shape| !shape.has(*bracket)) {
             return Err(format!(
                 "Brackets: job {job} starts in bracket {bracket}, which the jobs do not fill"
             ));
@@ -329,10 +328,10 @@ impl Book {
         }
         self.check_start_limits()?;
         self.check_capacity_of_start(key)?;
-        let limits = &self.definition.limits;
+        let most = self.case.counted_jobs();
         let launched = self.jobs.values().filter(|job| !job.is_uncounted()).count();
-        if launched > usize::try_from(limits.max_jobs).unwrap_or(usize::MAX) {
-            return Err(format!("MaxJobs: {launched} jobs were launched, {} are allowed", limits.max_jobs));
+        if launched > usize::try_from(most).unwrap_or(usize::MAX) {
+            return Err(format!("MaxJobs: {launched} jobs were launched, {most} are allowed"));
         }
         Ok(())
     }
@@ -366,7 +365,7 @@ impl Book {
         let Some(cap) = self.limits.cap else { return Ok(()) };
         let noticed = |percent: u32| self.notices.contains(&format!("notice-cap-{percent}"));
         let spent_at_least = |percent: u64| self.money().0 * 100 >= cap * percent;
-        let used_up = *why == EndReason::CostCap && !self.definition.grants;
+        let used_up = *why == EndReason::CostCap && !self.has_grants;
         let missing = (used_up && !noticed(100))
             || (spent_at_least(80) && !noticed(80) && !noticed(100))
             || (spent_at_least(50) && !noticed(50) && !noticed(80) && !noticed(100));
@@ -379,7 +378,7 @@ impl Book {
 
     fn check_tuning_ended(&mut self, why: &EndReason) -> Result<(), String> {
         self.check_cap_notices(why)?;
-        let limited = self.limits.cap.is_some() || self.definition.grants;
+        let limited = self.limits.cap.is_some() || self.has_grants;
         if *why == EndReason::CostCap && !limited {
             return Err("P3: the tuning ended with CostCap, but nothing limits its money".to_owned());
         }

@@ -1,0 +1,38 @@
+//! The rules that a tuning was asked to follow, from the choices of its request. The stored definition of the tuning is
+//! made by the code under test, so it is no evidence.
+
+use crate::case::{Case, Epochs, Rungs};
+
+/// `MaxDivergedEpochs` where the request does not set it, as documented.
+pub(super) const MAX_DIVERGED_EPOCHS: u32 = 3;
+
+impl Case {
+    /// Returns the maximum number of training jobs that count. A grid may retry each of its combinations once.
+    pub(super) fn counted_jobs(&self) -> u32 {
+        self.max_jobs * if self.choices.grid { 2 } else { 1 }
+    }
+
+    /// Returns whether a rung promotes only after all its trials have ended.
+    pub(super) fn closes_rungs(&self) -> bool {
+        self.promotes() && self.choices.rungs == Rungs::Synchronous
+    }
+
+    /// Returns whether each log line has the number of its epoch.
+    pub(super) fn has_epoch_numbers(&self) -> bool {
+        self.epochs != Epochs::Ranked
+    }
+
+    /// Returns the maximum number of instances that run at once.
+    pub(super) fn max_instances(&self) -> Option<u32> {
+        self.asked_number("max_instances").and_then(|most| u32::try_from(most).ok())
+    }
+
+    /// Returns the running-time limit of the tuning, in seconds.
+    pub(super) fn max_runtime_seconds(&self) -> Option<i64> {
+        self.asked_number("max_runtime").and_then(|seconds| i64::try_from(seconds).ok())
+    }
+
+    fn asked_number(&self, name: &str) -> Option<u64> {
+        self.choices.extra.iter().find(|(key, _)| *key == name)?.1.as_u64()
+    }
+}
