@@ -24,8 +24,8 @@ const DISTANCE_RANGE: (f64, f64) = (0.05, 0.45);
 /// The factors for a trial that repeats another one, and for one that does not.
 const REPEATED: f64 = 1.5;
 const NEW: f64 = 0.95;
-/// Values that differ by less than this share of their spread are the same.
-const SAME: f64 = 1e-3;
+/// Values that differ by less than this share of the spread of the good ones are the same.
+const SAME: f64 = 2e-3;
 /// A trial is compared with so many of its neighbors.
 const NEIGHBORS: usize = 8;
 
@@ -119,6 +119,20 @@ impl History {
 /// Returns a value for which more is better.
 fn oriented(value: Option<f64>, maximize: bool) -> f64 {
     value.map_or(f64::NEG_INFINITY, |value| if maximize { value } else { -value })
+}
+
+/// Returns the distinct values, best first. A limit that clips bad values does not make them count more than once.
+fn ranked(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut ranked: Vec<f64> = values.collect();
+    ranked.sort_unstable_by(|a, b| b.total_cmp(a));
+    ranked.dedup();
+    ranked
+}
+
+/// Returns the value after so many tenths of the ranked ones, rounded up; 0 without values.
+fn at_tenth(ranked: &[f64], tenths: usize) -> f64 {
+    let index = (ranked.len() * tenths).div_ceil(10);
+    ranked.get(index).or(ranked.last()).copied().unwrap_or(0.0)
 }
 
 /// Returns the indices of at most `most` trials, in order: those with the best values, and of the others those with the
@@ -305,13 +319,12 @@ impl<'a> View<'a> {
         others.filter(|other| apart(other) < nearest).take(NEIGHBORS).count() < NEIGHBORS
     }
 
-    /// Returns the difference between the upper and the lower tenth of the values at one of the first epochs.
+    /// Returns the spread of the good values at one of the first epochs: from the first to the third tenth of the
+    /// distinct ones, best first. Bad trials may start anywhere, so their values do not count.
     fn spread(&self, epoch: usize) -> f64 {
         let values = self.known.iter().filter_map(|seen| seen.observation.early.get(epoch).copied());
-        let mut values: Vec<f64> = values.collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let at = |tenths: usize| values.get(values.len() * tenths / 10).copied().unwrap_or(0.0);
-        at(9) - at(1)
+        let ranked = ranked(values.map(|value| oriented(Some(value), self.maximize)));
+        at_tenth(&ranked, 1) - at_tenth(&ranked, 3)
     }
 }
 
