@@ -130,7 +130,7 @@ fn ranked(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// Returns the value after so many tenths of the ranked ones, rounded up; 0 without values.
-fn at_tenth(ranked: &[f64], tenths: usize) -> f64 {
+pub(crate) fn at_tenth(ranked: &[f64], tenths: usize) -> f64 {
     let index = (ranked.len() * tenths).div_ceil(10);
     ranked.get(index).or(ranked.last()).copied().unwrap_or(0.0)
 }

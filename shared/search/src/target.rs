@@ -1,16 +1,20 @@
 //! The target of the model: the values of trials on a scale that separates the best ones.
 //!
 //! A value becomes `-ln((best - value) / spread + 0.05)`, where the spread is the difference between the best value and
-//! the median. The logarithm magnifies differences between good trials and shrinks those between bad ones. A value far
-//! below the median counts as less far, and so does a trial that ended without a value. The result has mean 0 and
-//! variance 1.
+//! the median, or less if more than half of the trials are far worse than the good ones. The logarithm magnifies
+//! differences between good trials and shrinks those between bad ones. A value far below the best one counts as less far,
+//! and so does a trial that ended without a value. The result has mean 0 and variance 1.
 
-use crate::history::View;
+use crate::history::{View, at_tenth};
 
 /// Keeps the logarithm finite at the best value.
 const OFFSET: f64 = 0.05;
-/// How many spreads below the median the worst target is.
-const WORST: f64 = 4.5;
+/// How many spreads below the best value the worst target is.
+const WORST: f64 = 5.5;
+/// So many tenths of the distinct values count as good.
+const GOOD: usize = 3;
+/// The spread is at most this many times the range of the good values.
+const SPREAD_MAX: f64 = 4.0;
 /// A spread or value times this is finite, or all targets are equal. So an expectation is finite, too: JSON has no NaN.
 const ROOM: f64 = 1e6;
 
@@ -33,16 +37,19 @@ impl Target {
         if sorted.len() < 2 {
             return None;
         }
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (worst, median, best) = (*sorted.first()?, *sorted.get(sorted.len() / 2)?, *sorted.last()?);
+        sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+        let (best, median, worst) = (*sorted.first()?, *sorted.get((sorted.len() - 1) / 2)?, *sorted.last()?);
         // Most trials may have the best value.
         let spread = if best > median { best - median } else { best - worst };
+        sorted.dedup();
+        // Most trials may be bad ones.
+        let spread = spread.min(SPREAD_MAX * (best - at_tenth(&sorted, GOOD)));
         let flat = Self { sign, best, spread: 0.0, mean: 0.0, deviation: 1.0 };
         let has_room = (spread * ROOM).is_finite() && (best * ROOM).is_finite();
         if !(spread > 0.0 && has_room) {
             return Some((flat, vec![0.0; values.len()]));
         }
-        let least = best.min(median) - WORST * spread;
+        let least = best - WORST * spread;
         let raw = |value: &Option<f64>| {
             let value = value.unwrap_or(least).max(least);
             -libm::log((best - value) / spread + OFFSET)
@@ -60,5 +67,47 @@ impl Target {
     pub(crate) fn value(self, target: f64) -> f64 {
         let raw = self.mean + self.deviation * target;
         self.sign * (self.best - self.spread * (libm::exp(-raw) - OFFSET))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::history::{History, Observation, Place};
+    use crate::space::{Configuration, Domain, Parameter, Scaling, Space};
+
+    /// Returns the targets of losses.
+    fn targets(losses: &[f64]) -> Vec<f64> {
+        let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
+        let space = Space::new(vec![Parameter { name: "x".to_owned(), domain }]).unwrap();
+        let configuration = Configuration([("x".to_owned(), "0.5".to_owned())].into());
+        let place = Place::of(&space, &configuration).unwrap();
+        let mut history = History::default();
+        for (trial, loss) in (0..).zip(losses) {
+            let observation =
+                Observation { place: place.clone(), best: Some(*loss), early: Vec::new(), by_model: false };
+            history.record(trial, observation, false);
+        }
+        let running = BTreeMap::new();
+        Target::of(&View::new(&history, &running, false)).unwrap().1
+    }
+
+    #[test]
+    fn regression_a_target_separates_good_trials_although_most_are_bad() {
+        let clipped = [0.1, 0.2, 0.3, 0.4, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0];
+        let huge = [0.1, 0.2, 0.3, 0.4, 1e10, 2e10, 3e10, 4e10, 5e10, 6e10];
+        for losses in [clipped, huge] {
+            let targets = targets(&losses);
+            assert!(targets[0] - targets[1] > 0.5 && targets[1] - targets[3] > 0.2, "{targets:?}");
+            assert!((targets[4] - targets[9]).abs() < 1e-9, "bad trials are equally bad: {targets:?}");
+        }
+    }
+
+    #[test]
+    fn regression_one_huge_loss_does_not_hide_that_others_differ() {
+        let targets = targets(&[0.1, 0.1, 0.1, 0.1, 0.2, 0.3, 1e10]);
+        assert!(targets[3] - targets[4] > 0.2 && targets[4] - targets[5] > 0.05, "{targets:?}");
     }
 }
