@@ -131,11 +131,7 @@ impl Machine {
                 let start = |action: &Ruling| matches!(action, Ruling::Order(Order::Start { .. }));
                 if let Some(index) = pick(&self.actions, index, start) {
                     let job = job_of(&self.actions.remove(index));
-                    self.send(Fact::StartRefused {
-                        job,
-                        message: "no such role".to_owned(),
-                        name_is_foreign: false,
-                    });
+                    self.in_flight.push(refused(self.now, job));
                 }
             }
             Command::Defer(index, seconds, quota_exceeded) => {

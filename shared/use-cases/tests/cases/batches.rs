@@ -80,7 +80,7 @@ fn regression_a_fact_of_a_newer_release_is_delivered_again() {
     };
     let decided = |row: &Item| {
         let decider = Decider { store: Arc::new(Store::new(Arc::new(MemoryTable::recording()))) };
-        let event = encode_payload([encode_record(1, RecordKind::Insert, &row.key, Some(row))].into_iter());
+        let event = encode_payload([encode_record(1, RecordKind::Insert, &row.key, Some(row))]);
         let mut done = Decided::default();
         now(decider.handle(&event, || true, &mut done));
         done
