@@ -1,4 +1,4 @@
-//! Kills `hyperband run` with SIGKILL at random times and restarts it, many times.
+//! Kills `hyperband run` with SIGKILL at seeded points of its progress and restarts it, many times.
 //!
 //! P4: "a crash between any two calls loses nothing." P2: "no decision is performed twice with effect, none is lost."
 //! P1: "spent + reserved <= cap at every step." P5: "replay gives the same decisions, on any machine."
@@ -9,40 +9,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wire::sample;
 
 const HYPERBAND: &str = env!("CARGO_BIN_EXE_hyperband");
-/// Maximum number of kills.
-const MAX_KILLS: usize = 40;
 /// Environment variable of all processes of this test.
 const MARK: &str = "HYPERBAND_KILL_TEST";
+/// The time without a sign of progress after which a test fails. A busy machine needs seconds.
+const HANG: Duration = Duration::from_mins(4);
+/// Maximum number of the table's writes between a saved epoch and a kill. One decision has about as many.
+const WRITES_MAX: usize = 4;
 
-/// Saves a checkpoint after each epoch, continues from it, and prints absolute epochs. Records each start of a job.
+/// Saves a checkpoint after each epoch, continues from it, and prints absolute epochs. Records each start of a job, each
+/// epoch before it is printed and each checkpoint after it is saved, so that the record is at least as strict as
+/// reality. A killed controller can lose a line that it has not read, so a job without epochs left prints its last
+/// value again.
 const TRAIN: &str = r#"
 d="$SM_ROOT/checkpoints"
 echo "$TRAINING_JOB_NAME $SM_ATTEMPT_ID" >> "$STARTS"
 i=$(cat "$d/at" 2>/dev/null || echo 0)
-while [ "$i" -lt 9 ]; do
-  echo "[$i]#011validation-auc:0.$i$SM_HP_DEPTH"
-  i=$((i+1))
-  echo "$i" > "$d/at.new" && mv "$d/at.new" "$d/at"
-  sleep 0.1
-done
-"#;
-
-/// Like [`TRAIN`], but trains to the requested epoch. Records each epoch before it is printed and each checkpoint after
-/// it is saved, so that the record is at least as strict as reality. A killed controller can lose a line that it has
-/// not read, so a job without epochs left prints its last value again.
-const TRAIN_TO_LEVEL: &str = r#"
-d="$SM_ROOT/checkpoints"
-echo "$TRAINING_JOB_NAME $SM_ATTEMPT_ID" >> "$STARTS"
-i=$(cat "$d/at" 2>/dev/null || echo 0)
-[ "$i" -lt "$SM_HP_EPOCHS" ] || echo "[$((i-1))]#011validation-auc:0.$((i-1))$SM_HP_DEPTH"
-while [ "$i" -lt "$SM_HP_EPOCHS" ]; do
+goal=${SM_HP_EPOCHS:-9}
+[ "$i" -lt "$goal" ] || echo "[$((i-1))]#011validation-auc:0.$((i-1))$SM_HP_DEPTH"
+while [ "$i" -lt "$goal" ]; do
   echo "$TRAINING_JOB_NAME trains $i" >> "$EPOCHS"
   echo "[$i]#011validation-auc:0.$i$SM_HP_DEPTH"
   i=$((i+1))
@@ -80,16 +71,15 @@ fn promoting() -> Value {
 
 struct Run {
     folder: TempDir,
-    train: &'static str,
     /// Additional options of `run`.
     options: &'static [&'static str],
 }
 
 impl Run {
-    fn new(request: &Value, train: &'static str, options: &'static [&'static str]) -> Self {
+    fn new(request: &Value, options: &'static [&'static str]) -> Self {
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("request.json"), request.to_string()).unwrap();
-        Self { folder, train, options }
+        Self { folder, options }
     }
 
     fn command(&self) -> Command {
@@ -98,7 +88,7 @@ impl Run {
         command.env(MARK, self.folder.path()).env("STARTS", path("starts"));
         command.env("EPOCHS", path("epochs"));
         command.args(["run", "--output", "json", "--grace-seconds", "2", "--data-dir"]).arg(path("data"));
-        command.args(self.options).arg(path("request.json")).args(["--", "sh", "-c", self.train]);
+        command.args(self.options).arg(path("request.json")).args(["--", "sh", "-c", TRAIN]);
         command
     }
 
@@ -125,23 +115,72 @@ impl Run {
 
     /// Asserts that all processes end: none is orphaned.
     fn assert_all_processes_end(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let start = Instant::now();
         while !self.marked().is_empty() {
-            assert!(Instant::now() < deadline, "orphaned processes: {:?}", self.marked());
+            assert!(start.elapsed() < HANG, "orphaned processes: {:?}", self.marked());
             sleep(Duration::from_millis(20));
         }
     }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(file)).unwrap_or_default()
+    }
+
+    /// Returns the number of saved epochs. A saved epoch is never trained again, so each is progress of the tuning.
+    fn kept(&self) -> usize {
+        self.read("epochs").lines().filter(|note| note.contains(" keeps ")).count()
+    }
+
+    /// Returns a sign that differs after each write of the table: size and time of the write-ahead log.
+    fn written(&self) -> Option<(u64, SystemTime)> {
+        let log = std::fs::metadata(self.folder.path().join("data/table.sqlite-wal")).ok()?;
+        Some((log.len(), log.modified().unwrap()))
+    }
+
+    /// Waits until `moment` has come. Returns whether the controller still runs.
+    fn wait_for(&self, moment: Moment, child: &mut Child) -> bool {
+        let goal = self.kept() + moment.epochs;
+        let mut runs = progressed(child, || self.kept() >= goal);
+        for _ in 0..moment.writes {
+            let before = self.written();
+            runs = runs && progressed(child, || self.written() != before);
+        }
+        runs
+    }
 }
 
-/// Returns a deterministic pseudorandom sequence of durations up to `longest` milliseconds.
-fn moments(longest: u64) -> impl Iterator<Item = Duration> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    std::iter::from_fn(move || {
+/// Waits until `sign` holds. Returns `false` if the controller has ended before.
+fn progressed(child: &mut Child, sign: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    while !sign() {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        assert!(start.elapsed() < HANG, "no progress");
+        sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// The time of a kill in signs of progress, not in seconds, so that the machine's speed does not matter.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    /// Number of further epochs that jobs save.
+    epochs: usize,
+    /// Number of the table's writes after that.
+    writes: usize,
+}
+
+/// Returns a deterministic pseudorandom sequence of moments with up to `epochs_max` epochs.
+fn moments(epochs_max: usize) -> impl Iterator<Item = Moment> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_usize;
+    let mut next = move |max: usize| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        Some(Duration::from_millis(30 + state % longest))
-    })
+        (state >> 8) % (max + 1)
+    };
+    std::iter::from_fn(move || Some(Moment { epochs: next(epochs_max), writes: next(WRITES_MAX) }))
 }
 
 fn names(data: &Path) -> Vec<String> {
@@ -151,24 +190,26 @@ fn names(data: &Path) -> Vec<String> {
 
 /// Kills and restarts the controller `kills` times, and further until `enough` holds for the recorded starts. Then runs
 /// it to the end and returns the result.
-fn killed(run: &Run, kills: usize, longest: u64, enough: fn(&str) -> bool) -> Value {
-    let mut killed = 0;
-    let starts = || std::fs::read_to_string(run.folder.path().join("starts")).unwrap_or_default();
-    for (number, moment) in moments(longest).take(MAX_KILLS).enumerate() {
-        if number >= kills && enough(&starts()) {
+fn killed(run: &Run, kills: usize, epochs_max: usize, enough: fn(&str) -> bool) -> Value {
+    let mut done = Vec::new();
+    for moment in moments(epochs_max) {
+        if done.len() >= kills && enough(&run.read("starts")) {
             break;
         }
         let mut child = run.start();
-        sleep(moment);
-        if child.try_wait().unwrap().is_none() {
-            killed += 1;
-        }
+        assert!(
+            run.wait_for(moment, &mut child),
+            "the tuning ended before {moment:?}, after the kills {done:?}"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
+        done.push(moment);
         run.assert_all_processes_end();
     }
-    assert!(killed * 6 >= kills * 5, "only {killed} of {kills} kills hit a running controller");
-    assert!(enough(&starts()), "too little progress between the kills:\n{}", starts());
+    let before = |writes| done.iter().any(|moment| moment.epochs == 0 && moment.writes == writes);
+    assert!((0..WRITES_MAX).any(before), "no kill came before a job trained: {done:?}");
+    let after = |writes| done.iter().any(|moment| moment.epochs > 0 && moment.writes == writes);
+    assert!((0..=WRITES_MAX).all(after), "a phase of a decision had no kill: {done:?}");
     let output = run.command().output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     run.assert_all_processes_end();
@@ -187,7 +228,7 @@ fn assert_as_if_never_killed(run: &Run, result: &Value) {
     let created = names(&run.folder.path().join("data"));
     assert!(created.iter().all(|name| known.contains(name.as_str())), "{created:?} {known:?}");
     // No start of a job happened twice.
-    let starts = std::fs::read_to_string(run.folder.path().join("starts")).unwrap();
+    let starts = run.read("starts");
     let starts: Vec<&str> = starts.lines().collect();
     assert_eq!(
         starts.iter().collect::<BTreeSet<_>>().len(),
@@ -218,7 +259,7 @@ fn is_promoted(starts: &str) -> bool {
 
 /// Asserts that no job trained an epoch again that was in its trial's checkpoint.
 fn assert_no_kept_epoch_is_trained_again(run: &Run) {
-    let notes = std::fs::read_to_string(run.folder.path().join("epochs")).unwrap();
+    let notes = run.read("epochs");
     let mut kept: BTreeMap<String, u32> = BTreeMap::new();
     for note in notes.lines() {
         let words: Vec<&str> = note.split(' ').collect();
@@ -236,16 +277,17 @@ fn assert_no_kept_epoch_is_trained_again(run: &Run) {
 }
 
 #[test]
-fn kills_at_random_times_do_not_change_the_result() {
-    let run = Run::new(&request(), TRAIN, &[]);
-    let result = killed(&run, 24, 900, |_| true);
+fn kills_at_any_point_of_progress_do_not_change_the_result() {
+    let run = Run::new(&request(), &[]);
+    let result = killed(&run, 24, 4, |_| true);
     assert_as_if_never_killed(&run, &result);
+    assert_no_kept_epoch_is_trained_again(&run);
 }
 
 #[test]
 fn promotions_survive_kills_and_spot_interruptions() {
-    let run = Run::new(&promoting(), TRAIN_TO_LEVEL, &["--spot-interruptions", "7200"]);
-    let result = killed(&run, 12, 2_500, is_promoted);
+    let run = Run::new(&promoting(), &["--spot-interruptions", "3600"]);
+    let result = killed(&run, 12, 7, is_promoted);
     assert_as_if_never_killed(&run, &result);
     assert_no_kept_epoch_is_trained_again(&run);
     let jobs = result["TrainingJobs"].as_array().unwrap();

@@ -222,13 +222,12 @@ class Tunings(Calls, unittest.TestCase):
         self.create(request("fifth", RungExecution="Promote", ResourceHyperParameter="epochs")
                     | {"TrainingJobDefinition": promoted(request("fifth"))})
         digests = self.digests()
-        killer = Killer(self.emulator)
-        with killer:
-            time.sleep(10)
+        with Killer(self.emulator, self.training) as killer:
+            killer.wait_for(8)
             # An update of the running stack: a new digest of the code and another setting.
             stage(self.infra.parent, marker=b"next")
             self.stack.deploy(LogRetentionDays="7", MonthlyCapUsd=str(MONTHLY_CAP_USD))
-            time.sleep(20)
+            killer.wait_for(16)
         updated = self.digests()
         self.assertEqual([name for name in digests if digests[name] == updated[name]], [], "each function runs the new code")
         groups = self.emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{NAME}-")["logGroups"]
@@ -236,7 +235,6 @@ class Tunings(Calls, unittest.TestCase):
         # The functions now recover the lost work.
         self.check_completed("fourth")
         self.check_completed("fifth")
-        self.assertGreater(killer.killed, 10)
         for name in ["fourth", "fifth"]:
             self.wait_for_notices(name, [(STATE_CHANGE, "Completed")])
         self.assertIn((COST_ALARM, "MonthlyCapReached", 100), [notice[1:] for notice in self.received])
@@ -341,21 +339,37 @@ def promoted(body):
 
 
 class Killer(Background):
-    """Kills random processes of functions, busy or idle, like a failing host of Lambda."""
+    """Kills random processes of functions, busy or idle, like a failing host of Lambda.
 
-    def __init__(self, emulator, pause_seconds=(0.2, 1.5)):
+    Each kill comes after a random number of further lines of the training jobs, so that the tunings progress between kills on a
+    machine of any speed.
+    """
+
+    def __init__(self, emulator, training, lines=(1, 6)):
         super().__init__()
-        self.emulator, self.pause, self.killed = emulator, pause_seconds, 0
+        self.emulator, self.training, self.lines, self.killed = emulator, training, lines, 0
         self.random = random.Random(1)
 
     def run(self):
-        while not self.over.wait(self.random.uniform(*self.pause)):
-            if running := list(self.processes()):
-                try:
+        goal = self.printed() + self.random.randint(*self.lines)
+        while not self.over.wait(0.05):
+            if self.printed() >= goal and (running := list(self.processes())):
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(self.random.choice(running), signal.SIGKILL)
                     self.killed += 1
-                except ProcessLookupError:
-                    pass
+                    goal = self.printed() + self.random.randint(*self.lines)
+
+    def wait_for(self, kills):
+        """Waits until this has killed `kills` processes."""
+        deadline = time.monotonic() + SECONDS
+        while self.killed < kills:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"only {self.killed} kills within {SECONDS} s: the training jobs print too little")
+            time.sleep(0.1)
+
+    def printed(self):
+        """Returns the number of lines in the logs of the training jobs."""
+        return sum(log.read_bytes().count(b"\n") for log in (self.training.folder / "data/training-service").glob("jobs/*/logs/*"))
 
     def processes(self):
         """Yields the functions' processes: `bootstrap` in the emulator's session."""

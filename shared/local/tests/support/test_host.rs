@@ -39,8 +39,9 @@ async fn serve(args: &[OsString]) -> Result<(), Box<dyn Error>> {
     let [root, request, read_delay, _, command @ ..] = args else { return Err("usage".into()) };
     let read_delay = Duration::from_secs(read_delay.to_string_lossy().parse()?);
     let shim = vec![std::env::current_exe()?.into(), "__host".into()];
-    let (service, mut feeds) =
-        TrainingService::open(Config::new(PathBuf::from(root), command.to_vec(), shim)).await?;
+    let mut config = Config::new(PathBuf::from(root), command.to_vec(), shim);
+    config.delays.restart = Duration::from_millis(20);
+    let (service, mut feeds) = TrainingService::open(config).await?;
     let request: serde_json::Value = serde_json::from_slice(&std::fs::read(request)?)?;
     let _ = service.create(&request).await;
     let reading = tokio::spawn(async move {
