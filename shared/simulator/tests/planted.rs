@@ -204,11 +204,23 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
             run
         }
         // Programs diverge in an epoch of a rung.
-        Mutation::PromoteDiverged => made(plan(&[(Kind::ProgramDiverges, 0.5)]), &Choices::plain()),
-        // Programs hang, some of them after their last epoch.
-        Mutation::GraceNeverEnds => {
-            let long = Choices { max_runtime_seconds: 21_600, ..Choices::plain() };
-            made(plan(&[(Kind::JobHangs, 0.9)]), &long)
+        Mutation::PromoteDiverged => {
+            let never_stopped = Choices {
+                hyperband: Some((1, 27, 3)),
+                extra: vec![("max_diverged", 0.into())],
+                ..Choices::plain()
+            };
+            made(plan(&[(Kind::ProgramDiverges, 0.8)]), &never_stopped)
+        }
+        // Enough jobs complete, and others hang after their last epoch.
+        Mutation::GraceNeverEnds | Mutation::LastEpochStopped => {
+            let long = Choices {
+                hyperband: Some((1, 3, 3)),
+                max_jobs: 60,
+                max_runtime_seconds: 21_600,
+                ..Choices::plain()
+            };
+            made(plan(&[(Kind::JobHangs, 0.4)]), &long)
         }
         // Programs hang until the limit that usual jobs need.
         Mutation::CutTrialWaits => {

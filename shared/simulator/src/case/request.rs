@@ -46,6 +46,13 @@ fn set_grid(config: &mut Value, choices: &Choices) {
     }
 }
 
+/// The extra choices that are numbers of `Controller`, and their fields.
+const CONTROLLER_NUMBERS: [(&str, &str); 3] = [
+    ("no_objective", "NoObjectiveSeconds"),
+    ("max_instances", "MaxInstances"),
+    ("max_diverged", "MaxDivergedEpochs"),
+];
+
 /// Returns the request of a tuning.
 pub(super) fn request(case: &Case, choices: &Choices) -> Value {
     let extra =
@@ -93,14 +100,13 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
         controller["RungExecution"] = json!(execution);
         controller["Scheduling"] = json!(scheduling);
     }
-    if let Some(seconds) = extra("no_objective") {
-        controller["NoObjectiveSeconds"] = seconds;
+    for (name, field) in CONTROLLER_NUMBERS {
+        if let Some(number) = extra(name) {
+            controller[field] = number;
+        }
     }
     if let Some(seconds) = choices.max_capacity_wait_seconds {
         controller["MaxCapacityWaitSeconds"] = json!(seconds);
-    }
-    if let Some(most) = extra("max_instances") {
-        controller["MaxInstances"] = most;
     }
     if let Some(cap) = case.cap {
         controller["MaxCostUsd"] = dollars(cap);

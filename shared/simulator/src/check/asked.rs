@@ -4,7 +4,7 @@
 use crate::case::{Case, Epochs, Rungs};
 
 /// `MaxDivergedEpochs` where the request does not set it, as documented.
-pub(super) const MAX_DIVERGED_EPOCHS: u32 = 3;
+const MAX_DIVERGED_EPOCHS: u32 = 3;
 
 impl Case {
     /// Returns the maximum number of training jobs that count. A grid may retry each of its combinations once.
@@ -30,6 +30,12 @@ impl Case {
     /// Returns the running-time limit of the tuning, in seconds.
     pub(super) fn max_runtime_seconds(&self) -> Option<i64> {
         self.asked_number("max_runtime").and_then(|seconds| i64::try_from(seconds).ok())
+    }
+
+    /// Returns after how many epochs in a row without a finite value a trial is stopped; 0 = never.
+    pub(super) fn max_diverged_epochs(&self) -> u32 {
+        let given = self.asked_number("max_diverged").and_then(|epochs| u32::try_from(epochs).ok());
+        given.unwrap_or(MAX_DIVERGED_EPOCHS)
     }
 
     fn asked_number(&self, name: &str) -> Option<u64> {

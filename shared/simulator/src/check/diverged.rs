@@ -3,7 +3,6 @@
 
 use tuning::fact::JobKey;
 
-use super::asked::MAX_DIVERGED_EPOCHS;
 use crate::case::Epochs;
 use crate::plan::MINUTE;
 use crate::world::World;
@@ -20,7 +19,8 @@ impl World {
         let furthest = jobs.iter().filter_map(|job| job.logged).map(|(_, last)| last).max().unwrap_or(0);
         let first = (furthest + 1).saturating_sub(epochs);
         let finite = |epoch: u32| jobs.iter().any(|job| job.program.value(epoch).is_none_or(f64::is_finite));
-        if epochs != MAX_DIVERGED_EPOCHS || first == 0 || (first..=furthest).any(finite) {
+        let asked = self.check.books.get(id).map(|book| book.case.max_diverged_epochs());
+        if asked != Some(epochs) || first == 0 || (first..=furthest).any(finite) {
             let message = format!(
                 "Diverged: job {key} of {id} was stopped after {epochs} epochs, but its program logged up to {furthest}"
             );
@@ -48,7 +48,7 @@ impl World {
         let first = |job: &&Job| job.key.attempt == 1 && !job.deleted && !job.is_ended();
         for job in self.training.jobs.iter().filter(first) {
             let Some(book) = self.check.books.get(&job.id) else { continue };
-            let most = usize::try_from(MAX_DIVERGED_EPOCHS).unwrap_or(usize::MAX);
+            let most = usize::try_from(book.case.max_diverged_epochs()).unwrap_or(usize::MAX);
             let stops = book.jobs.get(&job.key).is_none_or(|job| job.stop_ordered || job.concluded);
             let lines = lines(job);
             if !stops && lines >= most {

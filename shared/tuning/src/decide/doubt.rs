@@ -28,7 +28,7 @@ pub fn doubt(state: &State) -> Option<String> {
 }
 
 /// Returns the message of a tuning whose trials have all ended without a line of the objective.
-fn without_line(state: &State, trials: u32) -> String {
+pub(super) fn without_line(state: &State, trials: u32) -> String {
     if let Some(cause) = state.failures.only_cause().filter(|cause| cause.count == trials) {
         return format!("the first {trials} training jobs failed for the same reason: {}", cause.reason);
     }

@@ -78,8 +78,9 @@ fn ended(state: &State, why: EndReason) -> Ruling {
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
     let why = match why {
         EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
-            let last = state.last_failure.clone();
-            EndReason::Failed(last.unwrap_or_else(|| {
+            let trials = state.fruitless.trials;
+            let all = (!state.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
+            EndReason::Failed(all.or_else(|| state.last_failure.clone()).unwrap_or_else(|| {
                 "no training job logged a value of the objective metric: check the Regex of the metric against the log \
                  of a training job"
                     .to_owned()
