@@ -49,7 +49,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
-use ::report::{event_text, follow};
+use ::report::{best_model, event_text, follow};
 use arguments::{Arguments, Command};
 use failure::{Exit, Failure};
 use output::print_out_raw;

@@ -86,7 +86,9 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
             "TrainingJobName": job.name,
             "Trial": job.controller.trial,
             "TunedHyperParameters": job.tuned,
+            "Resource": job.controller.resource,
             "FinalValue": job.final_objective.as_ref().map(|last| last.value),
+            "BestSeen": page.described.controller.totals.best_seen,
             "Model": location.path(),
             "CopiedTo": copied,
         })),
@@ -97,6 +99,9 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
                 "{} (trial {}): {metric} = {value}, {parameters}\n",
                 job.name, job.controller.trial
             ));
+            for note in page.model_notes() {
+                print_err(&format!("{note}\n"));
+            }
             print_out(&format!(
                 "{}\n",
                 copied.map_or_else(|| location.text(), |to| to.display().to_string())

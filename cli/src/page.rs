@@ -18,6 +18,7 @@ use use_cases::store::Store;
 use wire::describe::{Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, request_from_description};
 
 use crate::arguments::folder_option;
+use crate::best_model;
 use crate::data::is_running;
 use crate::event_text::{end_words, rounded, uncut};
 use crate::failure::{Exit, Failure};
@@ -25,7 +26,9 @@ use crate::logs::LogHint;
 use crate::model::Location;
 use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
-use job::{is_billed, is_over, is_whole, last_value, was_stopped, whole_why, why};
+use job::{
+    is_billed, is_over, is_whole, last_value, was_stopped_after_last_epoch, was_stopped_early, whole_why, why,
+};
 
 /// Maximum characters of a reason in a table on a terminal.
 const WHY_CHARACTERS: usize = 60;
@@ -170,8 +173,15 @@ impl Page {
                 if self.interrupted().is_some() { "interrupted" } else { "running" },
             ),
             (count(|job| is_billed(job) && is_whole(job)), "ran to the end"),
-            (count(|job| is_billed(job) && !is_whole(job) && was_stopped(job)), "stopped early"),
-            (count(|job| is_billed(job) && !is_whole(job) && !was_stopped(job)), "failed or cut short"),
+            (
+                count(|job| is_billed(job) && was_stopped_after_last_epoch(job)),
+                "stopped after the last epoch (the models may be missing)",
+            ),
+            (count(|job| is_billed(job) && was_stopped_early(job)), "stopped early"),
+            (
+                count(|job| is_billed(job) && !is_whole(job) && job.controller.stop_reason.is_none()),
+                "failed or cut short",
+            ),
             (count(|job| is_over(job) && !is_billed(job)), "never started"),
         ] {
             if count > 0 {
@@ -200,7 +210,8 @@ impl Page {
         let all = self.trial_numbers().len();
         let top = self.max_resource().unwrap_or(u32::MAX);
         let is_at_top = |job: &&TrainingJobSummary| {
-            is_billed(job) && is_whole(job) && job.controller.level.is_none_or(|to| to >= top)
+            let has_all = is_whole(job) || was_stopped_after_last_epoch(job);
+            is_billed(job) && has_all && job.controller.level.is_none_or(|to| to >= top)
         };
         let at_top = self.jobs.iter().filter(is_at_top).count();
         let number = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
@@ -252,6 +263,9 @@ impl Page {
             let best = self.described.best_training_job.as_ref().map(|best| best.name.as_str());
             let refit = if best == Some(job) { String::new() } else { format!(" (refit {})", clean(job)) };
             line("best model", &format!("{}{refit}", clean(&location.text())));
+        }
+        for note in self.model_notes() {
+            line("", &note);
         }
         if let Some(seen) = self.better_on_the_way() {
             line("best seen", &seen);
@@ -309,19 +323,26 @@ impl Page {
         format!("{metric} = {} at epoch {}{last}", value(seen.value), seen.resource)
     }
 
-    /// Returns the best value so far if a trial that does not count has it: it still runs, or it failed.
+    /// Returns the notes about the best model.
+    pub(crate) fn model_notes(&self) -> Vec<String> {
+        best_model::notes(&self.described)
+    }
+
+    /// Returns the best value so far if another trial than that of the best job has it. After the end,
+    /// [`Page::model_notes`] has it.
     pub(crate) fn better_on_the_way(&self) -> Option<String> {
         let seen = self.described.controller.totals.best_seen?;
         let best = self.described.best_training_job.as_ref().map(|best| best.controller.trial);
-        let counts = best == Some(seen.trial);
-        (!counts).then(|| {
-            format!(
-                "{} (trial {}, epoch {}), does not count yet",
-                value(seen.value),
-                seen.trial,
-                seen.resource
-            )
-        })
+        if best == Some(seen.trial) || self.described.base.is_ended() && best.is_some() {
+            return None;
+        }
+        let job = self.jobs.iter().rfind(|job| job.controller.trial == seen.trial && is_over(job));
+        let last = job.filter(|job| job.objective_status == "Succeeded").and_then(last_value);
+        let why = last.map_or_else(
+            || "does not count yet".to_owned(),
+            |last| format!("its last value is {}", value(last)),
+        );
+        Some(format!("{} (trial {}, epoch {}), {why}", value(seen.value), seen.trial, seen.resource))
     }
 
     fn epochs_text(&self) -> String {

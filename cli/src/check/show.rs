@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use console::style;
 use serde_json::{Value, json};
-use wire::request::RequestError;
+use wire::algorithm::Emission;
+use wire::request::{Request, RequestError};
 
 use super::Checked;
 use super::log::{Findings, Found};
@@ -20,6 +21,9 @@ pub(super) fn text(checked: &Checked) -> String {
     let mut text = format!("{}: the request is {valid}\n", clean(checked.request.name()));
     if !checked.required_by_stack.is_empty() {
         text.push_str(&note(&checked.required_by_stack));
+    }
+    if let Some(hint) = best_epoch(&checked.request) {
+        let _ = writeln!(text, "note: {}", clean(&hint));
     }
     if let Some(log) = &checked.log {
         text.push_str(&log_table(log));
@@ -45,6 +49,25 @@ fn note(paths: &[String]) -> String {
          validates without them.\n",
         names.join(", ")
     )
+}
+
+/// Returns the hint that the best value can be of an earlier epoch than the model. It applies to most requests, so it is
+/// no warning.
+fn best_epoch(request: &Request) -> Option<String> {
+    let is_at_end = request.built_in_metric().is_some_and(|metric| metric.emission == Emission::AtEnd)
+        || request.built_in().is_some_and(|algorithm| !algorithm.emits_while_running());
+    if request.refits() || !request.strategy().compares_trials() || is_at_end {
+        return None;
+    }
+    // A user cannot change what a built-in algorithm saves.
+    let save = match request.built_in() {
+        Some(_) => String::new(),
+        None => format!("save it whenever {} improves, or ", request.objective_metric()),
+    };
+    Some(format!(
+        "the best value of any epoch counts, but the model is that of the last epoch: {save}set Controller.Refit to \
+         \"Best\""
+    ))
 }
 
 /// Returns the matches of each pattern as a table.
@@ -125,6 +148,7 @@ pub(super) fn json(checked: &Checked) -> Value {
         "Violations": [],
         "RequiredByStack": checked.required_by_stack,
         "Warnings": warning::json(&checked.warnings),
+        "Notes": best_epoch(&checked.request).into_iter().collect::<Vec<_>>(),
         "Log": checked.log.as_ref().map(log_json),
     })
 }
@@ -142,6 +166,7 @@ pub(super) fn invalid_json(error: &RequestError) -> Value {
         "Message": error.message,
         "Violations": violations,
         "Warnings": [],
+        "Notes": [],
         "Log": null,
     })
 }

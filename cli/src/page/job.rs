@@ -19,7 +19,8 @@ pub(crate) fn configuration(job: &TrainingJobSummary) -> Configuration {
 pub(super) fn why(job: &TrainingJobSummary) -> String {
     let own = &job.controller;
     let repeated = own.repeated_from.map(u64::from);
-    stop_words(own.stop_reason.as_deref(), job.failure_reason.as_deref(), repeated)
+    let stop = own.stop_reason.as_deref().filter(|why| *why != "MaxResource" || !is_whole(job));
+    stop_words(stop, job.failure_reason.as_deref(), repeated)
 }
 
 /// Like [`why`], but returns the whole failure reason, on one line.
@@ -44,12 +45,48 @@ pub(super) fn is_billed(job: &TrainingJobSummary) -> bool {
     job.controller.cost_usd.is_some()
 }
 
-/// Returns whether it trained all its epochs, even if it was stopped at the last one.
+/// Returns whether its program ended by itself, with success.
 pub(super) fn is_whole(job: &TrainingJobSummary) -> bool {
-    job.controller.state == "Completed" || job.controller.stop_reason.as_deref() == Some("MaxResource")
+    job.controller.state == "Completed"
 }
 
-/// Returns whether the controller stopped it.
-pub(super) fn was_stopped(job: &TrainingJobSummary) -> bool {
-    job.controller.stop_reason.is_some()
+/// Returns whether it trained all its epochs and was stopped because it did not end. Its model may be missing.
+pub(super) fn was_stopped_after_last_epoch(job: &TrainingJobSummary) -> bool {
+    !is_whole(job) && job.controller.stop_reason.as_deref() == Some("MaxResource")
+}
+
+/// Returns whether the controller stopped it before its last epoch.
+pub(super) fn was_stopped_early(job: &TrainingJobSummary) -> bool {
+    !is_whole(job) && job.controller.stop_reason.as_deref().is_some_and(|why| why != "MaxResource")
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::describe::JobController;
+
+    use super::*;
+
+    fn ended(state: &str, stop: Option<&str>) -> TrainingJobSummary {
+        let own = JobController {
+            state: state.to_owned(),
+            stop_reason: stop.map(str::to_owned),
+            ..JobController::default()
+        };
+        TrainingJobSummary { controller: own, ..TrainingJobSummary::default() }
+    }
+
+    /// Such a job counted as one that had run to its end, although it may have left no model.
+    #[test]
+    fn regression_a_job_stopped_after_its_last_epoch_has_not_run_to_its_end() {
+        let stopped = ended("Stopped", Some("MaxResource"));
+        assert!(
+            was_stopped_after_last_epoch(&stopped) && !is_whole(&stopped) && !was_stopped_early(&stopped)
+        );
+        assert_eq!(why(&stopped), "stopped after its last epoch: the model may be missing");
+        let completed = ended("Completed", Some("MaxResource"));
+        assert!(is_whole(&completed) && !was_stopped_after_last_epoch(&completed));
+        assert_eq!(why(&completed), "", "it completed before the stop took effect");
+        let at_rung = ended("Stopped", Some("Rung0"));
+        assert!(was_stopped_early(&at_rung) && !was_stopped_after_last_epoch(&at_rung));
+    }
 }

@@ -5,6 +5,9 @@ use wire::sample;
 
 use crate::world::{QUICK, World, exists, request};
 
+/// The hint about the model of the best epoch.
+const BEST_EPOCH: &str = "note: the best value of any epoch counts, but the model is that of the last epoch: save it \
+                          whenever validation:auc improves, or set Controller.Refit to \"Best\"\n";
 const NOTE: &str = "note: this machine has defaults for fields of TrainingJobDefinition that a stack requires: \
                     RoleArn, OutputDataConfig.S3OutputPath, AlgorithmSpecification.TrainingInputMode, \
                     AlgorithmSpecification.TrainingImage, ResourceConfig.InstanceType, ResourceConfig.InstanceCount, \
@@ -34,7 +37,7 @@ fn world(changes: Value) -> World {
 fn a_request_without_fields_of_aws_runs_and_only_a_stack_rejects_it() {
     let world = world(json!({}));
     let checked = world.hyperband(&["check", "request.json"]).with_code(0);
-    assert_eq!(checked.out, format!("t: the request is valid\n{NOTE}no warnings\n"));
+    assert_eq!(checked.out, format!("t: the request is valid\n{NOTE}{BEST_EPOCH}no warnings\n"));
     let shown = world.hyperband(&["check", "request.json", "--output", "json"]).with_code(0).json();
     assert_eq!(shown["RequiredByStack"].as_array().unwrap().len(), 8, "{shown}");
     assert_eq!(shown["RequiredByStack"][0], "TrainingJobDefinition.RoleArn");
@@ -54,7 +57,7 @@ fn a_request_without_fields_of_aws_runs_and_only_a_stack_rejects_it() {
 fn a_request_for_a_stack_has_no_note_and_needs_no_price_there() {
     let world = World::new(QUICK);
     let checked = world.hyperband(&["check", "request.json"]).with_code(0);
-    assert!(!checked.out.contains("note:"), "{checked:?}");
+    assert!(!checked.out.contains("note: this machine"), "{checked:?}");
     let unpriced = sample::with(request("t"), json!({"Controller": {"InstancePricesUsdPerHour": null}}));
     world.write_request("request.json", &unpriced);
     let checked = world.hyperband(&["check", "request.json"]).with_code(2);

@@ -59,6 +59,48 @@ fn a_job_without_a_model_is_an_error_with_the_fix() {
     assert!(!exists(&world.path("best")));
 }
 
+/// Its best value is that of the fifth of nine epochs.
+const FADING: &str = r#"
+i=0
+for v in 1 2 3 4 5 4 3 2 1; do
+  printf '[%d]\tvalidation-auc:0.%d%s\n' $i $v "${SM_HP_X#0.}"
+  echo $v > "$SM_MODEL_DIR/weights"
+  i=$((i + 1))
+  sleep 0.02
+done
+"#;
+
+/// The summary, the report and `model` named a model whose job had had a better epoch.
+#[test]
+fn regression_a_model_of_a_worse_epoch_is_noted_with_the_best_value_and_how_to_keep_it() {
+    let world = World::new(FADING);
+    let ran = world.run(&[]).with_code(0);
+    let described = world.hyperband(&["describe", "t", "--output", "json"]).json();
+    let (seen, model) = (&described["Controller"]["BestSeen"], &described["Controller"]["BestModel"]);
+    assert_eq!(seen["Resource"], 5, "{described:#}");
+    let best = &described["BestTrainingJob"];
+    assert_eq!(model["Value"], best["FinalHyperParameterTuningJobObjectiveMetric"]["Value"]);
+    assert_eq!(model["Resource"], best["Controller"]["Resource"]);
+    let of_both = |text: &str| {
+        let note = text.lines().find(|line| line.contains("the best value is 0.5")).unwrap();
+        assert!(note.contains(&format!(" at epoch 5 of trial {}; ", seen["Trial"])), "{text}");
+        assert!(note.contains(&format!(" last epoch {}", model["Resource"])), "{text}");
+        // Without the digits that are rounded.
+        assert!(note.contains(&format!(": {:.4}", model["Value"].to_string())), "{text}");
+        let keep = "to keep the best model, save it whenever validation:auc improves, or set Controller.Refit to \"Best\"";
+        assert!(text.contains(keep), "{text}");
+    };
+    of_both(&ran.out);
+    of_both(&world.hyperband(&["describe", "t"]).with_code(0).out);
+    of_both(&world.hyperband(&["model", "t"]).with_code(0).err);
+    let shown = world.hyperband(&["model", "t", "--output", "json"]).with_code(0).json();
+    assert_eq!((&shown["BestSeen"], &shown["Resource"]), (seen, &model["Resource"]));
+    world.hyperband(&["report", "t", "-o", "t.html"]).with_code(0);
+    let page = world.read("t.html");
+    assert!(page.contains("\"modelNotes\":[\"the best value is 0.5"), "{ran:?}");
+    assert!(page.contains(&format!("\"modelOf\":{{\"job\":{}", model["TrainingJobName"])), "{ran:?}");
+}
+
 #[test]
 fn a_refit_has_the_best_model() {
     let world = World::new(SAVING);
@@ -84,8 +126,8 @@ fn regression_the_best_model_of_a_server_is_a_folder() {
     let folder =
         world.path(&format!(".hyperband/training/jobs/{}/hosts/algo-1/model", job.as_str().unwrap()));
     let uri = format!("file://{}", folder.display());
-    let model = json!({"TrainingJobName": job, "Location": uri});
-    assert_eq!(described["Controller"]["BestModel"], model);
+    let model = &described["Controller"]["BestModel"];
+    assert_eq!((&model["TrainingJobName"], &model["Location"]), (&job, &json!(uri)));
     let shown = served.aws("DescribeTrainingJob", &json!({"TrainingJobName": job})).with_status(200).json();
     assert_eq!(shown["ModelArtifacts"]["S3ModelArtifacts"], uri);
     assert_eq!(at_server(&["model", "t"]).with_code(0).out, format!("{}\n", folder.display()));

@@ -106,6 +106,10 @@ pub struct Head {
     pub refit: Option<String>,
     /// Folder or object of the best model, where the writer of the document knows it.
     pub model: Option<String>,
+    /// Whose model that is.
+    pub model_of: Option<ModelOf>,
+    /// Notes about the best model: whether its value is not the best one, or whether it may be missing.
+    pub model_notes: Vec<String>,
     /// The command that continues the tuning, if its `run` was interrupted.
     pub interrupted: Option<String>,
 }
@@ -126,6 +130,20 @@ pub struct Best {
     pub value: Option<f64>,
     /// Its hyperparameters, in the order of [`Head::parameters`].
     pub values: Vec<Option<String>>,
+}
+
+/// The job with the best model: the completed refit, else the best training job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelOf {
+    /// Name of the job.
+    pub job: String,
+    /// Its trial.
+    pub trial: u32,
+    /// Its last epoch. The model is that of this epoch, unless the program saved another.
+    pub epoch: u32,
+    /// Its last value.
+    pub value: Option<f64>,
 }
 
 /// The best value at any epoch.
@@ -196,7 +214,7 @@ pub enum Outcome {
     Waiting,
     /// It waits for a further attempt.
     Retrying,
-    /// It trained to its end.
+    /// It trained all its epochs, or its program completed.
     Complete,
     /// It was not among the best at a rung.
     Stopped,

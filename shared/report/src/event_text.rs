@@ -2,6 +2,7 @@
 
 use search::Configuration;
 use tuning::definition::Definition;
+use tuning::fact::JobEnd;
 use tuning::failures::cause;
 use tuning::money::MicroUsd;
 use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
@@ -207,8 +208,9 @@ pub fn end_words(word: &str, message: Option<&str>) -> String {
 
 /// Returns what stopped a job, and whether it ignored its checkpoint, in a few words for a table.
 pub fn stop_reason(job: &JobSummary) -> String {
+    let stop = job.stop.filter(|why| *why != StopWhy::MaxResource || job.end != Some(JobEnd::Completed));
     stop_words(
-        job.stop.map(stop_word).as_deref(),
+        stop.map(stop_word).as_deref(),
         job.message.as_deref(),
         job.repeats_from.map(|from| u64::from(from.0)),
     )
@@ -222,7 +224,7 @@ pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Optio
         Some("NextInstances") => "other instances".to_owned(),
         Some("Quota") => "quota".to_owned(),
         Some("Interruptions") => "interruptions".to_owned(),
-        Some("MaxResource") => "all epochs".to_owned(),
+        Some("MaxResource") => words::STOPPED_AFTER_LAST_EPOCH.to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),
         Some("NoObjective") => "no objective".to_owned(),
         Some("Diverged") => "diverged".to_owned(),

@@ -4,6 +4,7 @@
 //! writes the page that shows a document. It needs no network.
 #![warn(missing_docs)]
 
+pub mod best_model;
 pub mod collect;
 pub mod document;
 pub mod event_text;

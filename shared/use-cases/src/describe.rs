@@ -141,7 +141,13 @@ async fn best_model<T: Table>(
     Ok(completed.or(state.best.as_deref()).map(|job| {
         let training_job_name = training_job_name(&tuning.id, job.job);
         let location = place.model(&tuning.request, &training_job_name);
-        BestModel { training_job_name, location }
+        BestModel {
+            training_job_name,
+            trial: job.job.trial.0,
+            resource: job.resource.0,
+            value: job.last_value.and_then(finite),
+            location,
+        }
     }))
 }
 

@@ -19,6 +19,9 @@ use wire::events::timestamp::format_utc;
 pub const OVERRUN: &str =
     "a bill exceeds its job's worst case: running and later jobs reserve the excess too";
 
+/// A job was stopped because it did not end after its last epoch.
+pub const STOPPED_AFTER_LAST_EPOCH: &str = "stopped after its last epoch: the model may be missing";
+
 /// No training job has got instances for long.
 pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning waits for capacity";
 
@@ -119,7 +122,9 @@ pub fn repeated(had: Epochs, from: Epochs) -> String {
 pub fn stop(why: StopWhy) -> String {
     match why {
         StopWhy::Rung { rung } => format!("stop ordered: the trial is not among the best at rung {rung}"),
-        StopWhy::MaxResource => "stop ordered: the trial has trained for all its epochs".to_owned(),
+        StopWhy::MaxResource => {
+            "stop ordered: the training job did not end after its last epoch, so its model may be missing".to_owned()
+        }
         StopWhy::PastLevel { level } => {
             format!("stop ordered: the program trains beyond epoch {level}, the last epoch that it was given")
         }
@@ -208,7 +213,7 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
         TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
             "its training job was cancelled because of a quota"
         }
-        TrialEnd::Stopped(StopWhy::MaxResource) => "it trained for all its epochs",
+        TrialEnd::Stopped(StopWhy::MaxResource) => STOPPED_AFTER_LAST_EPOCH,
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the tuning ended",
         TrialEnd::Stopped(StopWhy::TargetReached { .. }) => {
             "stopped because another trial reached the target value"

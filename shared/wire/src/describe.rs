@@ -212,12 +212,20 @@ pub struct TuningController {
     pub settings: Map<String, Value>,
 }
 
-/// The model of the completed refit, else of the best training job.
+/// The model of the completed refit, else of the best training job. It is the model of the job's last epoch, unless the
+/// program saved another, so its value can be worse than [`BestSeen`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct BestModel {
     /// The training job.
     pub training_job_name: String,
+    /// Its trial.
+    pub trial: u32,
+    /// Its last epoch.
+    pub resource: u32,
+    /// Its last value of the objective.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
     /// A URI of S3 or of a folder, which exists if the job left a model.
     pub location: String,
 }

@@ -293,7 +293,13 @@ async fn regression_a_model_without_compression_is_a_folder() {
     let model = shown["ModelArtifacts"]["S3ModelArtifacts"].as_str().unwrap();
     assert!(model.ends_with(&format!("/{id}-0-0-1/output/model/")), "{model}");
     let (_, tuning) = get(&api, "/tuning-jobs/hb1").await;
-    let best = json!({"TrainingJobName": format!("{id}-0-0-1"), "Location": model});
+    let best = json!({
+        "TrainingJobName": format!("{id}-0-0-1"),
+        "Trial": 0,
+        "Resource": tuning["BestTrainingJob"]["Controller"]["Resource"],
+        "Value": tuning["BestTrainingJob"]["FinalHyperParameterTuningJobObjectiveMetric"]["Value"],
+        "Location": model,
+    });
     assert_eq!(tuning["Controller"]["BestModel"], best, "{tuning:#}");
 }
 

@@ -110,6 +110,7 @@ function best() {
     list(head.parameters.slice(0, 8).map((parameter, index) => [parameter.name, setting(head.best.values[index])])),
     head.parameters.length > 8 && el("p", { class: "note" }, `and ${head.parameters.length - 8} more hyperparameters`),
     head.model && el("p", { class: "path" }, "model ", el("code", {}, head.model)),
+    head.modelNotes.map((note) => el("p", { class: "note" }, sentence(note))),
   ];
 }
 

@@ -7,7 +7,8 @@ use tuning::ids::TrialId;
 use wire::describe::{TrainingJobSummary, TuningJob};
 
 use super::trial::Record;
-use crate::document::{Best, Head, Parameter, Seen};
+use crate::best_model;
+use crate::document::{Best, Head, ModelOf, Parameter, Seen};
 use crate::event_text::end_words;
 use crate::follow::Follower;
 
@@ -62,6 +63,13 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
         plan: plan.iter().map(|bracket| bracket.rungs().iter().map(|rung| rung.slots).collect()).collect(),
         refit: own.refit_training_job_name.clone(),
         model: own.best_model.as_ref().map(|model| model.location.clone()),
+        model_of: own.best_model.as_ref().map(|model| ModelOf {
+            job: model.training_job_name.clone(),
+            trial: model.trial,
+            epoch: model.resource,
+            value: model.value,
+        }),
+        model_notes: best_model::notes(described),
         interrupted: None,
     }
 }

@@ -128,7 +128,10 @@ fn entries_are_in_order_and_have_their_step() {
         explanation.entries.iter().map(|entry| (entry.step, entry.time)).collect();
     assert!(order.is_sorted() && order.iter().all(|(step, _)| step.is_some()), "{order:?}");
     let last = explanation.entries.last().unwrap();
-    assert_eq!(last.says, "the trial is over: it trained for all its epochs; 7 s billed, $0.0700");
+    assert_eq!(
+        last.says,
+        "the trial is over: stopped after its last epoch: the model may be missing; 7 s billed, $0.0700"
+    );
     assert_eq!(explanation.now, None);
     let [job] = explanation.training_jobs.as_slice() else { panic!("{explanation:?}") };
     assert_eq!((job.interruptions, job.billable_seconds, job.cost_usd), (1, Some(7), Some(MicroUsd(70_000))));
