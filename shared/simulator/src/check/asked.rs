@@ -7,9 +7,10 @@ use crate::case::{Case, Epochs, Rungs};
 const MAX_DIVERGED_EPOCHS: u32 = 3;
 
 impl Case {
-    /// Returns the maximum number of training jobs that count. A grid may retry each of its combinations once.
+    /// Returns the maximum number of training jobs that count. A grid has a job for each combination and for the refit,
+    /// and as many retries.
     pub(super) fn counted_jobs(&self) -> u32 {
-        self.max_jobs * if self.choices.grid { 2 } else { 1 }
+        if self.choices.grid { 2 * (self.max_jobs + u32::from(self.choices.refit)) } else { self.max_jobs }
     }
 
     /// Returns whether a rung promotes only after all its trials have ended.

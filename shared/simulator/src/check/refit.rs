@@ -138,7 +138,10 @@ impl World {
     pub(super) fn missing_refit(&self, id: &str) -> Option<String> {
         let book = self.check.books.get(id).filter(|book| book.needs_refit() && book.refit.is_none())?;
         let maximize = book.case.choices.maximize;
-        let any = self.training.of(id).any(|job| best_of(job, maximize).is_some());
+        // A trial whose job has failed does not count, whatever it logged.
+        let counts =
+            |job: &Job| book.jobs.get(&job.key).and_then(|known| known.end).is_some_and(JobEnd::counts);
+        let any = self.training.of(id).any(|job| counts(job) && best_of(job, maximize).is_some());
         (any && super::deadlines::is_faultless(&self.plan))
             .then(|| format!("Refit: {id} ended {:?} without a refit", book.ended))
     }
