@@ -120,7 +120,7 @@ fn check_caps(caps: &[Cap], change: impl Fn(&mut Value)) {
             assert!(outcomes.iter().all(|outcome| outcome.cap_spent.unwrap() <= 1.0), "P1");
             let cut = mean(&outcomes, |outcome| f64::from(outcome.jobs_cut));
             let all = mean(&outcomes, |outcome| f64::from(outcome.training_jobs));
-            assert!(cut <= 0.02 * all, "a cap of {jobs} jobs: {cut} of {all} jobs were cut");
+            assert!(cut <= 0.04 * all, "a cap of {jobs} jobs: {cut} of {all} jobs were cut");
         }
     }
 }
@@ -129,8 +129,8 @@ fn check_caps(caps: &[Cap], change: impl Fn(&mut Value)) {
 #[test]
 fn a_cap_fills_the_slots_of_promoted_trials() {
     let caps = [
-        cap(10.0, 1_800, 1.95, 0.85),
-        cap(20.0, 3_600, 2.7, 0.92),
+        cap(10.0, 1_800, 2.0, 0.85),
+        cap(20.0, 3_600, 2.75, 0.92),
         cap(40.0, 3_600, 3.3, 0.96),
         cap(80.0, 3_600, 3.6, 0.97),
     ];
@@ -142,10 +142,10 @@ fn a_cap_fills_the_slots_of_promoted_trials() {
 #[test]
 fn a_cap_fills_most_slots_where_running_trials_are_stopped() {
     let caps = [
-        cap(10.0, 1_800, 1.3, 0.69),
-        cap(20.0, 3_600, 1.9, 0.85),
-        cap(40.0, 3_600, 2.8, 0.92),
-        cap(80.0, 3_600, 3.3, 0.96),
+        cap(10.0, 1_800, 1.4, 0.75),
+        cap(20.0, 3_600, 2.2, 0.88),
+        cap(40.0, 3_600, 3.0, 0.94),
+        cap(80.0, 3_600, 3.5, 0.97),
     ];
     check_caps(&caps, |_| ());
 }

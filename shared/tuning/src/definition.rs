@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::{
-    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS,
+    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS, STOP_GRACE_SECONDS,
+    UPLOAD_ALLOWANCE_SECONDS,
 };
 use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
@@ -378,13 +379,21 @@ impl Definition {
     /// Returns the limits to send with a job that may run `runtime_seconds`, at most the user's limit.
     pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
         let on_demand = self.limits_on_demand(runtime_seconds);
-        let least = on_demand.max_runtime_seconds;
-        let max_wait_seconds = self
-            .job
-            .max_wait_seconds
-            .filter(|_| self.job.spot)
-            .map(|user| least.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS).min(user).max(least));
-        JobLimits { max_wait_seconds, ..on_demand }
+        let wait = on_demand.max_runtime_seconds.clamp(SPOT_WAIT_LEAST_SECONDS, SPOT_WAIT_ALLOWANCE_SECONDS);
+        self.with_wait(on_demand, wait)
+    }
+
+    /// Returns these limits with the longest wait for spot capacity, for use when capacity lacks.
+    pub(crate) fn patient(&self, limits: JobLimits) -> JobLimits {
+        let is_spot = limits.max_wait_seconds.is_some();
+        if is_spot { self.with_wait(limits, SPOT_WAIT_ALLOWANCE_SECONDS) } else { limits }
+    }
+
+    fn with_wait(&self, limits: JobLimits, wait: u64) -> JobLimits {
+        let least = limits.max_runtime_seconds;
+        let user = self.job.max_wait_seconds.filter(|_| self.job.spot);
+        let max_wait_seconds = user.map(|user| least.saturating_add(wait).min(user).max(least));
+        JobLimits { max_wait_seconds, ..limits }
     }
 
     /// Like [`Definition::limits_for`], but for a job on demand, whatever the request asks for.

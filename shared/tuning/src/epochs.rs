@@ -36,6 +36,11 @@ impl Epochs {
         (self.0..).map(Self)
     }
 
+    /// Returns `percent` of the epochs, rounded up.
+    pub(crate) fn percent(self, percent: u32) -> Self {
+        Self(self.0.saturating_mul(percent).div_ceil(100))
+    }
+
     /// Returns the epochs of this many log lines: each line is one epoch.
     pub(crate) fn of_lines(lines: usize) -> Self {
         Self(crate::ids::count(lines))

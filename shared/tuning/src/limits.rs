@@ -40,8 +40,12 @@ pub const UPLOAD_ALLOWANCE_SECONDS: u64 = 180;
 /// Allowance for instances that are kept, and billed, longer than requested.
 pub const POOL_ALLOWANCE_SECONDS: u64 = 60;
 
-/// How long a spot job may wait for capacity beyond its running time, unless the user allows less.
+/// The longest that a spot job may wait for capacity beyond its running time, unless the user allows less. A job waits as
+/// long as it may run: a longer wait of a short job would reserve more than the job costs.
 pub const SPOT_WAIT_ALLOWANCE_SECONDS: u64 = 900;
+
+/// The least such wait: the service needs a minute or two to launch instances.
+pub const SPOT_WAIT_LEAST_SECONDS: u64 = 120;
 
 /// Jobs that must have been timed before a silence counts by the time of an epoch, and before a tail can be too long.
 pub const TIMED_JOBS_NEEDED: usize = 5;
@@ -50,18 +54,29 @@ pub const TIMED_JOBS_NEEDED: usize = 5;
 pub const TIMED_JOBS_ENOUGH: usize = 20;
 
 /// A trial that was timed itself is known as well as by so many timed jobs.
-pub const TIMED_JOBS_OWN: usize = 5;
+pub const TIMED_JOBS_OWN: usize = 20;
+
+/// The usual time of an epoch or a start-up is this percentile of the timed jobs. A higher one depends on the slowest
+/// configuration alone while few jobs were timed.
+pub const USUAL_PERCENTILE: u32 = 80;
 
 /// A running-time limit is so many percent of the usual time of a job ...
-pub const MARGIN_PERCENT: u32 = 115;
+pub const MARGIN_PERCENT: u32 = 130;
 
 /// ... and so many more, divided by the number of timed jobs.
-pub const MARGIN_PERCENT_FEW: u32 = 100;
+pub const MARGIN_PERCENT_FEW: u32 = 150;
 
-/// The least limit worth sending is the usual time of a job, and so many percent, divided by the number of timed jobs.
-pub const LEAST_PERCENT_FEW: u32 = 50;
+/// Where money is short, a running-time limit has at least so many percent of the usual time ...
+pub const LEAST_PERCENT: u32 = 115;
 
-/// The number of latest timings kept; more would hardly change the 95th percentile.
+/// ... and so many more, divided by the number of timed jobs.
+pub const LEAST_PERCENT_FEW: u32 = 75;
+
+/// The share of its epochs that the least limit covers, in percent, if a job may be stopped at a rung. Few jobs train
+/// longer, and those continue under a longer limit.
+pub const LEAST_EPOCHS_PERCENT: u32 = 70;
+
+/// The number of latest timings kept; more would hardly change their percentiles.
 pub const TIMINGS_KEPT: usize = 100;
 
 /// The smallest running-time limit sent: a shorter one saves little beside the time for the stop and the upload.
@@ -82,7 +97,7 @@ pub const MAX_DIVERGED_EPOCHS: u32 = 3;
 pub const MAX_MARGIN: MicroUsd = MicroUsd(1_000_000_000_000_000);
 
 /// A trial whose limit was cut too short is tried again with so many times that limit, at most the user's.
-pub const CUT_LIMIT_FACTOR: u64 = 4;
+pub const CUT_LIMIT_FACTOR: u64 = 2;
 
 /// A job whose bill is missing for this long is settled at its whole reservation.
 pub const SETTLE_DEADLINE: Millis = Millis::from_seconds(3_600);

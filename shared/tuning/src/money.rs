@@ -24,6 +24,12 @@ impl MicroUsd {
     pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+
+    /// Returns an equal share, rounded down, of so many; all for none.
+    #[must_use]
+    pub fn shared_by(self, shares: u32) -> Self {
+        Self(self.0.checked_div(u64::from(shares)).unwrap_or(self.0))
+    }
 }
 
 impl fmt::Display for MicroUsd {

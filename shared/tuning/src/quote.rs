@@ -36,7 +36,11 @@ impl Quote {
     /// Quotes a job with these limits, on the instances that are asked next.
     pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
         let instances = spot::choice(definition, state);
-        Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
+        let of =
+            |limits| Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) };
+        // The last wait for capacity was too short.
+        let patient = state.lack.as_ref().map(|_| of(definition.patient(limits)));
+        patient.filter(|quote| state.ledger.fits_cap(quote.worst_case)).unwrap_or_else(|| of(limits))
     }
 
     /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
@@ -68,15 +72,18 @@ impl Quote {
         Self::affordable(definition, state, runtime(definition, state, epochs, own))
     }
 
-    /// Quotes a job with the usual running time or, if money is short, with the longest that the cap pays for.
+    /// Quotes a job with a limit that its share of the money left pays for, at most the usual one. If the share is too
+    /// small, the job gets the least limit that is worth sending.
     fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
-        let quote = Self::with(definition, state, definition.limits_for(runtime.usual));
-        if refit::fits_cap(definition, state, quote.worst_case) {
-            return Some(quote);
-        }
-        let left =
-            state.ledger.available()?.minus(refit::reserve(definition, state)).minus(state.ledger.margin);
-        let seconds = definition.longest_within(left, runtime.least?..=runtime.usual, quote.instances)?;
+        let usual = Self::with(definition, state, definition.limits_for(runtime.usual));
+        let (Some(least), Some(left)) = (runtime.least, state.ledger.available()) else {
+            return refit::fits_cap(definition, state, usual.worst_case).then_some(usual);
+        };
+        let left = left.minus(refit::reserve(definition, state));
+        let shortest = Self::with(definition, state, definition.limits_for(least)).worst_case;
+        let share = left.shared_by(free_slots(definition, state));
+        let amount = share.max(shortest).min(left).minus(state.ledger.margin);
+        let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
         Some(Self::with(definition, state, definition.limits_for(seconds)))
     }
 
@@ -120,4 +127,14 @@ impl Quote {
             if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
         Self::with(definition, state, limits)
     }
+}
+
+/// Returns how many jobs could start now if the money sufficed.
+fn free_slots(definition: &Definition, state: &State) -> u32 {
+    let parallel = state.max_parallel(definition).saturating_sub(state.running());
+    let instances = definition.limits.max_instances.map_or(u32::MAX, |most| {
+        let each = definition.job.instances(spot::choice(definition, state)).count;
+        most.saturating_sub(state.instances(definition)).checked_div(each).unwrap_or(u32::MAX)
+    });
+    parallel.min(instances).min(state.jobs_left(definition)).max(1)
 }

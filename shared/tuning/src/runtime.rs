@@ -1,10 +1,11 @@
 //! Running-time limits: how long a job needs. A limit close to that lets a small cap keep all slots busy, and the
 //! service itself enforces the cap. Without a cap or grants the user's limit is sent as it is.
 //!
-//! The limit of a running job cannot be changed, so it has a margin: 215 % of the usual time after the first timed
-//! job, 115 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to
-//! the end, each at the 95th percentile of the timed jobs. A promoted trial that was timed itself counts with its own epochs. A job that reaches such a
-//! limit is retried with a longer one.
+//! The limit of a running job cannot be changed, so it has a margin: 280 % of the usual time after the first timed
+//! job, 130 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to the end.
+//! Start-up and epochs count at the 80th percentile of the timed jobs, tails at the 95th. A promoted trial that was timed
+//! itself counts with its own epochs. Where a job's share of the money left pays for less, the limit is shorter, down to
+//! the least worth sending. A job that reaches such a limit is retried with a longer one.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,9 @@ use crate::epochs::Epochs;
 use crate::fact::JobEnd;
 use crate::ids::{BracketId, RungId, count};
 use crate::limits::{
-    LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW, MIN_RUNTIME_SECONDS, TAIL_FACTOR,
-    TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, TIMINGS_KEPT,
+    LEAST_EPOCHS_PERCENT, LEAST_PERCENT, LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW,
+    MIN_RUNTIME_SECONDS, TAIL_FACTOR, TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, TIMINGS_KEPT,
+    USUAL_PERCENTILE,
 };
 use crate::state::{Job, State, Trial};
 use crate::time::{Millis, Time};
@@ -105,7 +107,7 @@ pub(crate) fn longest_tail(state: &State) -> Option<Millis> {
 
 /// The usual times of the jobs so far.
 struct Pace {
-    /// The 95th percentile of the times of an epoch, and how many jobs it is of.
+    /// The usual time of an epoch, and how many jobs it is of.
     epoch: (Millis, usize),
     /// The same of start-ups.
     startup: (Millis, usize),
@@ -126,14 +128,17 @@ impl Pace {
             }
         }
         let (epochs, startups) = (epoch_ms.len(), startup_ms.len());
-        let startup = p95(startup_ms);
+        let startup = percentile(startup_ms, USUAL_PERCENTILE);
         // The first epoch is part of a start-up.
-        let epoch = if epochs == 0 { (startup, startups) } else { (p95(epoch_ms), epochs) };
+        let epoch = match epochs {
+            0 => (startup, startups),
+            timed => (percentile(epoch_ms, USUAL_PERCENTILE), timed),
+        };
         let tails = tail_ms.len();
         (epochs.max(startups) > 0).then_some(Self {
             epoch,
             startup: (startup, startups),
-            tail: (p95(tail_ms), tails),
+            tail: (percentile(tail_ms, 95), tails),
         })
     }
 
@@ -151,10 +156,16 @@ impl Pace {
     }
 }
 
-/// Returns the 95th percentile by nearest rank; 0 for an empty list.
-fn p95(mut times: Vec<Millis>) -> Millis {
-    let rank = times.len().saturating_mul(95).div_ceil(100).saturating_sub(1);
-    if times.is_empty() { Millis::ZERO } else { *times.select_nth_unstable(rank).1 }
+/// Returns a percentile of the times, interpolated between the two nearest ones; 0 for an empty list. So the largest
+/// of a few times does not count alone.
+fn percentile(mut times: Vec<Millis>, percent: u32) -> Millis {
+    times.sort_unstable();
+    // In hundredths of a place in the list.
+    let place = times.len().saturating_sub(1).saturating_mul(usize::try_from(percent).unwrap_or(100));
+    let (below, part) = (place.div_euclid(100), count(place.rem_euclid(100)));
+    let at = |place: usize| times.get(place).or(times.last()).copied().unwrap_or(Millis::ZERO);
+    let (low, high) = (at(below), at(below.saturating_add(1)));
+    low + (high - low).percent(part)
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
@@ -165,8 +176,8 @@ pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> E
 /// The running times worth sending with a job, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runtime {
-    /// The least, when money is short: what a usual job needs. `None` before a job was timed, and where every trial runs
-    /// to its own end.
+    /// The least, when money is short: what most jobs need. `None` before a job was timed, and where every trial runs to
+    /// its own end.
     pub least: Option<u64>,
     /// The usual one.
     pub usual: u64,
@@ -182,15 +193,18 @@ pub fn runtime(definition: &Definition, state: &State, epochs: Epochs, own: Opti
     else {
         return Runtime { least: None, usual: user };
     };
-    let seconds = |base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
-    let (usual, least) = (seconds(MARGIN_PERCENT, MARGIN_PERCENT_FEW), seconds(100, LEAST_PERCENT_FEW));
+    let seconds = |epochs, base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
+    let usual = seconds(epochs, MARGIN_PERCENT, MARGIN_PERCENT_FEW);
+    // A job that trains for one rung needs all its epochs. Others seldom do.
+    let most = if definition.promotes().is_some() { epochs } else { epochs.percent(LEAST_EPOCHS_PERCENT) };
+    let least = seconds(most, LEAST_PERCENT, LEAST_PERCENT_FEW).min(usual);
     Runtime { least: Some(least), usual }
 }
 
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
 pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
     let Timings { epoch_ms, startup_ms, .. } = state.timings.clone();
-    (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (p95(epoch_ms), p95(startup_ms)))
+    (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (percentile(epoch_ms, 95), percentile(startup_ms, 95)))
 }
 
 #[cfg(test)]
@@ -198,11 +212,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_percentile_uses_the_nearest_rank() {
-        assert_eq!(p95(vec![]), Millis(0));
-        assert_eq!(p95(vec![Millis(7)]), Millis(7));
-        let hundred: Vec<Millis> = (1..=100).rev().map(Millis).collect();
-        assert_eq!(p95(hundred), Millis(95));
+    fn a_percentile_lies_between_the_two_nearest_times() {
+        let at = |times: &[i64], percent| percentile(times.iter().copied().map(Millis).collect(), percent);
+        assert_eq!(at(&[], 80), Millis(0));
+        assert_eq!(at(&[7], 80), Millis(7));
+        assert_eq!(at(&[200, 100], 80), Millis(180));
+        assert_eq!(at(&(0..=100).rev().collect::<Vec<_>>(), 95), Millis(95));
+    }
+
+    #[test]
+    fn one_slow_configuration_among_few_does_not_size_every_limit() {
+        let mut times = vec![Millis(100); 9];
+        times.push(Millis(1_000));
+        assert_eq!(percentile(times, USUAL_PERCENTILE), Millis(100));
     }
 
     #[test]

@@ -183,7 +183,7 @@ fn a_retry_after_a_cut_limit_reserves_a_multiple_of_that_limit() {
     // 6,200 - 2,400 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 700", "start 5-0-2"];
     let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &expect);
-    assert_eq!(run.state.ledger.reserved, MicroUsd((4 * 60 + 300) * SECOND));
+    assert_eq!(run.state.ledger.reserved, MicroUsd((2 * 60 + 300) * SECOND));
 }
 
 #[test]
@@ -219,14 +219,14 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
         let when = [described(90, job(0), Completed, 3_900)];
         check(&Definition { cap, ..jobs(40, 1) }, &given, &when, expect)
     };
-    // The usual limit is 215 % of 90 seconds after one timed job, and the least useful one 150 %.
+    // The usual limit is 280 % of 90 seconds after one timed job, and the least useful one 190 % of 70 seconds.
     let start = ["trial 0 completed", "notice: 80 % of the cap", "start 1-0-1"];
     let limit = |run: &Run| run.state.job(job(1)).unwrap().limits.max_runtime_seconds;
-    assert_eq!(limit(&after(600, &start)), 194);
+    assert_eq!(limit(&after(600, &start)), 252);
     let run = after(450, &start);
     assert_eq!((limit(&run), run.state.ledger.available()), (150, Some(MicroUsd::ZERO)));
-    assert_eq!(limit(&after(435, &start)), 135);
-    after(434, &["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"]);
+    assert_eq!(limit(&after(433, &start)), 133);
+    after(432, &["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"]);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn retries_count_as_launched_jobs() {
     assert_eq!(run.state.launched, 2);
 }
 
-/// Returns a tuning after five trials of 20 seconds an epoch: the sixth has a limit of 135 % of 180 seconds.
+/// Returns a tuning after five trials of 20 seconds an epoch: the sixth has a limit of 160 % of 180 seconds.
 fn timed(definition: &Definition) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
@@ -120,27 +120,32 @@ fn timed(definition: &Definition) -> Run {
 
 #[test]
 fn a_limit_that_was_cut_too_short_grows_by_a_factor_up_to_the_user_s_limit() {
-    let run = &mut timed(&capped(jobs(9, 1), 9));
+    let run = &mut timed(&capped(jobs(20, 1), 9));
     let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
-    assert_eq!(limits(run, job(5)), 243, "135 % of 180 seconds");
+    assert_eq!(limits(run, job(5)), 288, "160 % of 180 seconds");
     let cut = |at_s, attempt, bill| described(at_s, attempt, MaxRuntime, bill);
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 5-0-2"];
-    check_next(run, &[cut(6_000, job(5), 243)], &expect);
-    assert_eq!(limits(run, attempt(5, 2)), 4 * 243);
+    check_next(run, &[cut(6_000, job(5), 288)], &expect);
+    assert_eq!(limits(run, attempt(5, 2)), 2 * 288);
     let expect = ["retry after 5-0-2: RuntimeCutTooShort, from 8000", "start 5-0-3"];
-    check_next(run, &[cut(8_000, attempt(5, 2), 972)], &expect);
-    assert_eq!(limits(run, attempt(5, 3)), 3_600, "at most the user's limit");
+    check_next(run, &[cut(8_000, attempt(5, 2), 576)], &expect);
+    run.take(&[cut(10_000, attempt(5, 3), 1_152)]);
+    run.take(&[cut(14_000, attempt(5, 4), 2_304)]);
+    assert_eq!(limits(run, attempt(5, 5)), 3_600, "at most the user's limit");
     let expect = ["trial 5 ran out of time", "start 6-0-1"];
-    check_next(run, &[cut(12_000, attempt(5, 3), 3_600)], &expect);
+    check_next(run, &[cut(20_000, attempt(5, 5), 3_600)], &expect);
 }
 
-/// Returns a tuning in which two jobs run and `left` seconds of the cap are free. The limit of a job is 243 seconds.
+/// Returns a tuning in which two jobs run and `left` seconds of the cap are free. The limit of a job is 288 seconds, and
+/// that of the first has grown to 486 seconds.
 fn two_cut_jobs(left: u64) -> Run {
     let mut definition = capped(jobs(40, 2), 9);
     definition.limits.max_parallel = 1;
     let mut run = timed(&definition);
-    run.take(&[changed(5_900, Some(500 + 2 * (243 + 300) + left), Some(2))]);
+    run.take(&[changed(5_900, Some(500 + 2 * (288 + 300) + left), Some(2))]);
     assert_eq!(run.state.jobs().count(), 2);
+    let first = run.state.trials.get_mut(&TrialId(5)).and_then(|trial| trial.job.as_mut());
+    first.unwrap().limits.max_runtime_seconds = 486;
     run
 }
 
@@ -152,28 +157,30 @@ fn changed(at_s: i64, cap: Option<u64>, max_parallel: Option<u32>) -> Recorded {
 
 #[test]
 fn a_trial_whose_limit_was_cut_starts_before_new_trials() {
-    // 900 seconds are free after the first job. A new job needs 543, and the retry 1,272.
+    // 900 seconds are free after the first job. A new job needs 482 or more, and the retry 1,272.
     let run = &mut two_cut_jobs(600);
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000"];
-    check_next(run, &[described(6_000, job(5), MaxRuntime, 243)], &expect);
+    check_next(run, &[described(6_000, job(5), MaxRuntime, 288)], &expect);
     let expect = ["trial 6 completed", "start 5-0-2"];
     check_next(run, &[described(6_100, job(6), Completed, 90)], &expect);
 }
 
 #[test]
 fn a_trial_whose_limit_was_cut_blocks_no_new_trial_once_the_cap_can_never_pay_it() {
-    // 1,143 seconds are free or reserved after the first job. The retry needs 1,272.
+    // 1,188 seconds are free or reserved after the first job. The retry needs 1,272.
     let run = &mut two_cut_jobs(300);
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 7-0-1"];
-    check_next(run, &[described(6_000, job(5), MaxRuntime, 243)], &expect);
+    check_next(run, &[described(6_000, job(5), MaxRuntime, 288)], &expect);
 }
 
 #[test]
-fn the_spot_wait_is_the_runtime_limit_and_an_allowance_within_the_user_s_wait() {
+fn a_spot_job_waits_as_long_as_it_may_run_within_bounds_and_the_user_s_wait() {
     let mut definition = jobs(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
-    assert_eq!(definition.limits_for(270).max_wait_seconds, Some(270 + 900));
+    assert_eq!(definition.limits_for(30).max_wait_seconds, Some(30 + 120));
+    assert_eq!(definition.limits_for(270).max_wait_seconds, Some(270 + 270));
+    assert_eq!(definition.limits_for(1_000).max_wait_seconds, Some(1_000 + 900));
     assert_eq!(definition.limits_for(3_600).max_wait_seconds, Some(4_000));
     let run = check(&capped(definition, 9), &[], &[submitted()], &["start 0-0-1"]);
     assert_eq!(run.state.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
@@ -205,15 +212,15 @@ fn limit_after(definition: &Definition, startup: i64, epochs: i64) -> u64 {
 
 #[test]
 fn the_runtime_limit_is_the_usual_time_of_the_epochs_and_the_startup_with_a_margin() {
-    // After five timed jobs the margin is 35 %.
-    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 9), 176, "135 % of 9 x 10 + 40 seconds");
-    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 0, 5), 122);
+    // After five timed jobs the margin is 60 %.
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 9), 208, "160 % of 9 x 10 + 40 seconds");
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 0, 5), 144);
 }
 
 #[test]
 fn where_no_job_has_logged_two_epochs_the_time_to_the_first_line_counts_as_an_epoch() {
-    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 1), 540, "135 % of 9 x 40 + 40 seconds");
-    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 2), 176);
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 1), 640, "160 % of 9 x 40 + 40 seconds");
+    assert_eq!(limit_after(&capped(jobs(9, 1), 9), 40, 2), 208);
 }
 
 #[test]
@@ -233,7 +240,7 @@ fn regression_without_a_cap_or_grants_the_user_s_runtime_limit_is_sent() {
     run.state.timings.epoch_ms = vec![Millis(10_000); 5];
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 9)]);
-    assert_eq!(run.state.job(job(0)).unwrap().limits.max_runtime_seconds, 122, "grants limit the money");
+    assert_eq!(run.state.job(job(0)).unwrap().limits.max_runtime_seconds, 144, "grants limit the money");
 }
 
 #[test]

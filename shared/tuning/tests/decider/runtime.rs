@@ -34,17 +34,46 @@ fn the_second_epoch_of_a_running_job_shortens_the_limits_of_later_jobs() {
     let mut run = begun(3_900 + 1_000, jobs(9, 2));
     assert_eq!(limits(&run), [3_600]);
     train(&mut run, job(0), 10, 2);
-    assert_eq!(limits(&run), [3_600, 194], "215 % of 9 x 10 seconds");
+    assert_eq!(limits(&run), [3_600, 252], "280 % of 9 x 10 seconds");
 }
 
 #[test]
 fn a_job_gets_the_rest_of_the_cap_while_another_runs() {
     let mut run = begun(3_900 + 450, jobs(9, 2));
     train(&mut run, job(0), 10, 2);
-    assert_eq!(limits(&run), [3_600, 150], "150 % of 9 x 10 seconds are 135");
-    let mut run = begun(3_900 + 434, jobs(9, 2));
+    assert_eq!(limits(&run), [3_600, 150], "190 % of 7 x 10 seconds are 133");
+    let mut run = begun(3_900 + 432, jobs(9, 2));
     train(&mut run, job(0), 10, 2);
     assert_eq!(limits(&run), [3_600]);
+}
+
+/// Without the share, the first of two jobs took what both need.
+#[test]
+fn regression_free_slots_share_the_money_that_is_left() {
+    let mut definition = jobs(9, 3);
+    definition.cap = Some(MicroUsd(900 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    // 160 % of 90 seconds are 144. At least 130 % of 70 seconds are sent.
+    assert_eq!(limits(&run), [91, 91]);
+    definition.cap = Some(MicroUsd(10_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    assert_eq!(limits(&run), [144; 3]);
+}
+
+/// The 95th percentile of fewer than 20 times was the slowest one.
+#[test]
+fn regression_one_slow_configuration_does_not_size_every_reservation() {
+    let mut definition = jobs(9, 1);
+    definition.cap = Some(MicroUsd(100_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 9];
+    run.state.timings.epoch_ms.push(Millis(100_000));
+    run.take(&[submitted()]);
+    assert_eq!(limits(&run), [131], "145 % of 9 x 10 seconds");
 }
 
 #[test]
@@ -58,7 +87,10 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
     run.take(&done(80, on(2, 0), 4, 0.9));
     run.take(&done(90, on(0, 0), 4, 0.1));
     let promoted = run.state.job(on(2, 1)).unwrap();
-    assert_eq!(promoted.limits.max_runtime_seconds, 137, "135 % of 5 x 20 seconds and 165 % of a tail of 1");
+    assert_eq!(
+        promoted.limits.max_runtime_seconds, 140,
+        "137.5 % of 5 x 20 seconds and 205 % of a tail of 1"
+    );
 }
 
 /// A limit below the user's could end each of the first jobs, and then the cap would pay for no whole job.

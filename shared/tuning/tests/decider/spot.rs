@@ -6,7 +6,7 @@ use tuning::fact::JobPhase::{Interrupted, Starting, Training};
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::{MicroUsd, Rate};
 use tuning::ruling::{Order, Ruling};
-use tuning::time::Time;
+use tuning::time::{Millis, Time};
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -331,4 +331,19 @@ fn a_refit_falls_back_to_on_demand() {
     check_next(&mut run, &interrupted(3, job(1)), &["stop 1-0-1: 3 interruptions"]);
     let expect = ["retry after 1-0-1: OnDemand, from 400", "start 1-0-2 to 9 on demand as refit"];
     check_next(&mut run, &[described(400, job(1), Stopped, 50)], &expect);
+}
+
+/// A short wait may end before the service has launched any instances.
+#[test]
+fn after_a_lack_of_capacity_a_short_spot_job_waits_longer() {
+    let mut definition = capped(jobs(9, 1), 9);
+    definition.job.spot = true;
+    definition.job.max_wait_seconds = Some(4_000);
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    let wait = |run: &Run, key| run.state.job(key).unwrap().limits.max_wait_seconds;
+    assert_eq!(wait(&run, job(0)), Some(144 + 144));
+    run.take(&[described(60, job(0), MaxWait, 0), time_passed(95)]);
+    assert_eq!(wait(&run, attempt(0, 2)), Some(144 + 900));
 }
