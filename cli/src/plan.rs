@@ -110,6 +110,10 @@ impl Outlook {
     fn of(request: Request, startup_ms: u64, epoch_ms: Option<u64>) -> Result<Self, RequestError> {
         let definition = uncapped(&request)?;
         let cap = request.cap()?;
+        // Without a price, a plan has no costs, and only a submission must know the price.
+        if let Some(cap) = cap.filter(|_| definition.least_cap().is_some()) {
+            request.check_cap(&definition, cap)?;
+        }
         let epoch = epoch_ms.unwrap_or(NOMINAL_EPOCH_MS);
         let hyperband = request
             .hyperband()
@@ -143,6 +147,7 @@ impl Outlook {
             found.extend(cap_admits(&self.request));
             found.extend(self.cap_too_low(brackets));
             found.extend(self.time_too_short(brackets));
+            found.extend(self.startup_too_long(brackets));
         }
         found
     }
@@ -158,6 +163,24 @@ impl Outlook {
                     usd(cap)
                 ),
                 "Raise MaxCostUsd, or lower MaxNumberOfTrainingJobs or MaxResource.",
+            )
+        })
+    }
+
+    fn startup_too_long(&self, brackets: &Brackets) -> Option<Warning> {
+        let training = u64::from(brackets.plan.max_resource()).saturating_mul(self.epoch_ms?);
+        (self.startup_ms > training).then(|| {
+            Warning::new(
+                Code::StartupAboveTraining,
+                format!(
+                    "A start-up of {} s is longer than the training of all {} epochs, {} s: each trial pays for a \
+                     start-up, so stopping trials early saves little.",
+                    self.startup_ms.div_ceil(1_000),
+                    brackets.plan.max_resource(),
+                    training.div_ceil(1_000),
+                ),
+                "Set Strategy to Bayesian or Random, or raise MinResource. KeepAlivePeriodInSeconds shortens start-ups \
+                 of on-demand jobs.",
             )
         })
     }

@@ -50,6 +50,7 @@ codes! {
     MaxResourceNotReached,
     JobsCutByMaxRuntime,
     TuningCutByMaxRuntime,
+    StartupAboveTraining,
     RangeOfOneValue,
     LinearOverOrders,
     LinearRate,

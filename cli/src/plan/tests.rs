@@ -100,7 +100,8 @@ pub(crate) fn examples() -> Vec<Warning> {
             json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
         body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxRuntimeInSeconds"] = json!(600);
     });
-    [poor.warnings, short.warnings].concat()
+    let slow = Outlook::of(request(|_| {}), 600_000, Some(10_000)).unwrap();
+    [poor.warnings, short.warnings, slow.warnings].concat()
 }
 
 #[test]
@@ -233,4 +234,26 @@ fn regression_a_cap_that_pays_few_jobs_at_once_lengthens_the_tuning() {
     };
     let (free, short) = (wall(1_000.0), wall(0.3));
     assert!(short > free * 3 / 2, "{short} ms, {free} ms without a limit by the cap");
+}
+
+#[test]
+fn a_start_up_above_the_training_of_a_job_causes_a_warning() {
+    // 27 epochs of 10 s.
+    let of = |startup| codes(&Outlook::of(request(|_| {}), startup, Some(10_000)).unwrap());
+    assert!(of(271_000).contains(&"StartupAboveTraining"));
+    assert!(!of(270_000).contains(&"StartupAboveTraining"));
+}
+
+/// The plan said that 0 of 4 jobs can run in parallel.
+#[test]
+fn regression_a_cap_that_no_job_fits_is_refused_as_check_refuses_it() {
+    let poor = || request(|body| body["Controller"]["MaxCostUsd"] = json!(0.01));
+    let error = Outlook::of(poor(), 180_000, None).unwrap_err().to_string();
+    assert!(error.contains("Invalid MaxCostUsd 0.0100: expected at least 0.02"), "{error}");
+    assert_eq!(error, crate::check::validate(&poor()).unwrap_err().to_string());
+    let unpriced = request(|body| {
+        body["Controller"]["MaxCostUsd"] = json!(0.01);
+        body["Controller"].as_object_mut().unwrap().remove("InstancePricesUsdPerHour");
+    });
+    assert!(Outlook::of(unpriced, 180_000, None).is_ok(), "a stack may know the price");
 }

@@ -86,3 +86,15 @@ fn an_invalid_request_or_time_is_rejected() {
         assert!(ended.err.contains("--epoch-seconds"), "{ended:?}");
     }
 }
+
+/// `plan` accepted what `check` refuses.
+#[test]
+fn regression_a_cap_that_no_job_fits_is_refused() {
+    let world = World::new(QUICK);
+    let mut poor = request("t");
+    poor["Controller"]["MaxCostUsd"] = json!(0.0001);
+    world.write_request("poor.json", &poor);
+    let planned = world.hyperband(&["plan", "poor.json"]).with_code(2);
+    assert!(planned.err.contains("Invalid MaxCostUsd 0.0001: expected at least"), "{planned:?}");
+    assert_eq!(planned.err, world.hyperband(&["check", "poor.json"]).with_code(2).err);
+}

@@ -129,7 +129,11 @@ impl Request {
     }
 
     /// Requires a known price and a cap that allows at least one training job.
-    fn check_cap(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
+    ///
+    /// # Errors
+    ///
+    /// If the price is unknown, or if `cap` is below the worst case of a single job.
+    pub fn check_cap(&self, definition: &Definition, cap: MicroUsd) -> Result<(), RequestError> {
         let Some(least) = definition.least_cap() else {
             return Err(self.price_unknown(definition, "MaxCostUsd"));
         };
