@@ -91,12 +91,11 @@ impl<T: Table> Decider<T> {
     ) -> Result<(), StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(()) };
         let state = &loaded.state;
-        let (last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
+        let (mut last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
         // All stored facts of a job are folded before the fact that concludes it, and before the passage of time can
         // settle it. Nothing else orders a job's log before the end of its read, or the log and the bill before the clock.
-        let time = last.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
         let mut jobs: BTreeSet<JobKey> = last.iter().flat_map(|fact| fact.fact.jobs()).collect();
-        jobs.extend(time.map(|at| settled_by(&loaded.tuning.definition, state, at)).unwrap_or_default());
+        jobs.extend(unread(&loaded, &last, &BTreeSet::new()));
         if ring {
             jobs.extend(state.billed_jobs().map(|(key, _)| key));
             jobs.extend(state.pools.iter().map(|pool| pool.job));
@@ -111,16 +110,27 @@ impl<T: Table> Decider<T> {
             requests.append(&mut first);
             (first, stored) = (requests, others);
         }
-        self.absorb(id, &first, steps).await?;
-        for job in jobs {
-            self.absorb_stored(id, job, steps).await?;
+        self.absorb(id, &mut first, &jobs, steps).await?;
+        for job in &jobs {
+            self.absorb_stored(id, *job, steps).await?;
         }
         if ring {
-            let (bills, stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(comes_last);
-            self.absorb(id, &stored, steps).await?;
-            self.absorb(id, &bills, steps).await?;
+            let (mut bills, mut stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(comes_last);
+            self.absorb(id, &mut stored, &jobs, steps).await?;
+            bills.append(&mut last);
+            last = bills;
         }
-        self.absorb(id, &last, steps).await
+        // The facts so far, or another decider, may have shown the ends of further jobs, which the time settles too.
+        loop {
+            let further = self.absorb(id, &mut last, &jobs, steps).await?;
+            if further.is_empty() {
+                return Ok(());
+            }
+            for job in further {
+                self.absorb_stored(id, job, steps).await?;
+                jobs.insert(job);
+            }
+        }
     }
 
     /// Returns all stored facts of the tuning itself, without those of its jobs.
@@ -142,39 +152,53 @@ impl<T: Table> Decider<T> {
         let mut bills = Vec::new();
         loop {
             let page = self.store.table.query(&query).await?;
-            let (last, first): (Vec<_>, Vec<_>) = readable(&page.items)?.into_iter().partition(comes_last);
+            let (last, mut first): (Vec<_>, Vec<_>) =
+                readable(&page.items)?.into_iter().partition(comes_last);
             bills.extend(last);
-            self.absorb(id, &first, steps).await?;
+            self.absorb(id, &mut first, &BTreeSet::new(), steps).await?;
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => break,
             }
         }
-        self.absorb(id, &bills, steps).await
+        self.absorb(id, &mut bills, &BTreeSet::new(), steps).await?;
+        Ok(())
     }
 
     /// Folds `facts` in as many steps as needed, and repeats a step after losing a race to another decider.
     ///
     /// Before a search ends at its cap, all stored changes of limits are folded: the stream may be hours late, and a
     /// raised cap cannot revive a tuning that has ended.
-    async fn absorb(&self, id: &str, facts: &[Recorded], steps: &mut Vec<Step>) -> Result<(), StoreError> {
-        let mut facts = facts.to_vec();
+    ///
+    /// Returns the jobs that the passage of time may settle, without those in `read`. If there are any, the rest of
+    /// `facts` is not folded: the stored facts of these jobs come first.
+    async fn absorb(
+        &self,
+        id: &str,
+        facts: &mut Vec<Recorded>,
+        read: &BTreeSet<JobKey>,
+        steps: &mut Vec<Step>,
+    ) -> Result<Vec<JobKey>, StoreError> {
         facts.sort_by_key(|fact| !fact.fact.comes_first());
         let mut requests_folded = false;
         let mut races = 0;
         let mut parked = Vec::new();
         'load: loop {
-            let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
+            let Some(mut loaded) = self.store.load(id).await? else { return Ok(Vec::new()) };
             for (trial, parked) in &parked {
                 Arc::make_mut(&mut loaded.state).bring(*trial, Arc::clone(parked));
             }
             loop {
+                let further = unread(&loaded, facts, read);
+                if !further.is_empty() {
+                    return Ok(further);
+                }
                 let n = loaded.head.step.saturating_add(1);
                 let state = Arc::make_mut(&mut loaded.state);
                 // A step of their own: its rulings conclude the jobs, so that no later fact of these names counts.
                 let first = facts.iter().take_while(|fact| fact.fact.comes_first()).count();
                 let given = if first > 0 { facts.get(..first) } else { None };
-                let advanced = advance(&loaded.tuning.definition, state, n, given.unwrap_or(&facts));
+                let advanced = advance(&loaded.tuning.definition, state, n, given.unwrap_or(facts));
                 if let Some(job) = advanced.missing {
                     parked.push((job.trial, self.store.parked(id, job).await?));
                     continue 'load;
@@ -184,8 +208,8 @@ impl<T: Table> Decider<T> {
                         requests_folded = true;
                         let mut requests = self.stored_facts(id).await?;
                         requests.retain(is_request);
-                        requests.append(&mut facts);
-                        facts = requests;
+                        requests.append(facts);
+                        *facts = requests;
                         continue 'load;
                     }
                     if !self.commit(&mut loaded, step, &advanced).await? {
@@ -199,7 +223,7 @@ impl<T: Table> Decider<T> {
                 }
                 facts.drain(..advanced.taken.min(facts.len()));
                 if facts.is_empty() && !advanced.has_more {
-                    return Ok(());
+                    return Ok(Vec::new());
                 }
             }
         }
@@ -372,6 +396,15 @@ impl<T: Table> Decider<T> {
 fn token(id: &str, step: &Step, writes: &[Write]) -> String {
     let reversed: String = id.chars().rev().take(12).collect();
     format!("{reversed}-{}-{}", incarnation(format!("{writes:?}").as_bytes()), step.n)
+}
+
+/// Returns the jobs that the passage of time in `facts` may settle, without those in `read`.
+fn unread(loaded: &Loaded, facts: &[Recorded], read: &BTreeSet<JobKey>) -> Vec<JobKey> {
+    let time = facts.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
+    let Some(at) = time else { return Vec::new() };
+    let mut jobs = settled_by(&loaded.tuning.definition, &loaded.state, at);
+    jobs.retain(|job| !read.contains(job));
+    jobs
 }
 
 /// Returns whether a step ends a search for lack of money, or starts its refit, which ends the search too.

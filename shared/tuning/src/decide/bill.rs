@@ -53,10 +53,14 @@ fn settle_at(job: &Job) -> Option<Time> {
 }
 
 /// Returns the jobs that time `at` may settle in full.
+///
+/// Where no deadline runs yet, an earlier time of the same delivery may start it.
 pub(super) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = JobKey> {
-    let missing = |job: &Job| must_end_at(job).map(|end| end + SETTLE_DEADLINE);
-    let due = move |job: &Job| settle_at(job).or_else(|| missing(job)).is_some_and(|deadline| deadline <= at);
-    state.billed_jobs().filter(move |(_, job)| due(job)).map(|(key, _)| key)
+    let ended = |job: &Job| job.end.map(|_| job.ended.unwrap_or(job.phase_at));
+    let earliest = move |job: &Job| ended(job).or_else(|| must_end_at(job)).map(|end| end + SETTLE_DEADLINE);
+    let due =
+        move |job: &Job| settle_at(job).or_else(|| earliest(job)).is_some_and(|deadline| deadline <= at);
+    state.billed_jobs().filter(move |(_, job)| !job.is_closed() && due(job)).map(|(key, _)| key)
 }
 
 /// Returns when each job is settled in full, or when the time is needed for that.

@@ -109,8 +109,15 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
 fn time_settles_no_closed_job() {
     let run = after(&random(9, 1), &[refused(5, job(0))]);
     assert_eq!(settled_by(&run.definition, &run.state, Time::MAX), []);
+}
+
+/// The first of two times in one delivery began the hour for the bill, and the second settled the job in full, although
+/// its bill was stored.
+#[test]
+fn regression_an_ended_job_is_read_before_a_time_that_may_begin_and_end_its_hour() {
     let run = after(&random(9, 1), &[ended(60, job(0), Completed)]);
-    assert_eq!(settled_by(&run.definition, &run.state, Time::MAX), [], "the hour for its bill has not begun");
+    assert_eq!(settled_by(&run.definition, &run.state, at(60 + 3_599)), []);
+    assert_eq!(settled_by(&run.definition, &run.state, at(60 + 3_600)), [job(0)]);
 }
 
 #[test]

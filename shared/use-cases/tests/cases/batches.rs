@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, Recorded};
+use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
 use tuning::time::Time;
 use use_cases::batch::Progress;
 use use_cases::decide::{Decided, Decider};
@@ -15,6 +15,7 @@ use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::item::Item;
 use wire::stored::{self, StoredError};
 
+use crate::looks::world::World;
 use crate::support::{now, put, table_with_tuning};
 
 /// Returns an event with facts of tunings that are not in the table. Each is processed at once.
@@ -114,4 +115,36 @@ fn a_stored_fact_of_a_newer_release_is_not_skipped() {
     assert!(!error.is_permanent(), "it is retried");
     put(&table, newer.with(stored::DATA, "{"));
     now(decider.decide(&id, &[], true)).expect("a damaged row does not block");
+}
+
+/// A delivery showed the end of a job and two later times. The second time settled the job in full, although its bill was
+/// stored.
+#[test]
+fn regression_a_stored_bill_counts_before_times_that_arrive_with_the_end_of_its_job() {
+    let mut world = World::new(1);
+    world.phase(0, JobPhase::Training);
+    let job = world.job(0);
+    let started = world.state().job(job).and_then(|job| job.started);
+    let ended = Some(Time(world.now + 1_000));
+    let bill = world.recorded(Fact::JobDescribed {
+        job,
+        end: JobEnd::Completed,
+        started,
+        ended,
+        billable_seconds: 60,
+        message: None,
+        interruptions: 0,
+    });
+    put(&world.table, stored::fact_row(&world.id, &bill));
+    let phase = JobPhase::Ended(JobEnd::Completed);
+    let end = world.recorded(Fact::JobStateChanged { job, phase, started, ended, message: None });
+    let mut late = vec![end];
+    for seconds in [100, 3_700] {
+        world.now += seconds * 1_000;
+        late.push(world.recorded(Fact::TimePassed));
+    }
+    world.hears(&late);
+    let state = world.state();
+    let (_, billed) = state.billed_jobs().find(|(key, _)| *key == job).unwrap();
+    assert_eq!(billed.bill.map(|bill| bill.seconds), Some(Some(60)), "{billed:?}");
 }
