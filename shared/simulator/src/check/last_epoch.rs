@@ -31,6 +31,12 @@ impl World {
         level.or(book.case.choices.hyperband.map(|(_, most, _)| most))
     }
 
+    /// Returns whether a job has logged its last epoch: then its program ends by itself.
+    pub(super) fn has_all_epochs(&self, job: &Job) -> bool {
+        let last = self.last_epoch(&job.id, job.key);
+        job.logged.is_some_and(|(_, at)| last.is_some_and(|last| at >= last))
+    }
+
     /// Returns the longest tail that counts, in ms. One that a limit cut counts three times.
     pub(super) fn longest_tail(&self, id: &str) -> i64 {
         let cut = self.training.of(id).filter(|job| job.now.secondary_status == "MaxRuntimeExceeded");

@@ -55,7 +55,7 @@ impl World {
         {
             let Some(allowed) = self.cases.get(job.case).and_then(|case| case.silence_ms) else { continue };
             let book = self.check.books.get(&job.id).and_then(|book| book.jobs.get(&job.key));
-            if book.is_none_or(|book| book.stop_ordered || book.concluded) {
+            if book.is_none_or(|book| book.stop_ordered || book.concluded) || self.has_all_epochs(job) {
                 continue;
             }
             let last = signs_of_life(job).last().copied().unwrap_or(self.now);

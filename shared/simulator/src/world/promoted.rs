@@ -133,9 +133,10 @@ impl World {
                 (!exact).then(|| wrong(format!("its job completed exactly at level {level}"))).flatten(),
             );
         }
-        // Otherwise a later value can stand for an earlier one. Where lines are missing, or the program ended before
-        // its level, any logged value is possible.
-        let from = if furthest >= Some(level) && self.is_all_read(last) { level } else { 1 };
+        // Otherwise a later value can stand for an earlier one, and an earlier one for a glitch. Where lines are missing,
+        // or the program ended before its level, any logged value is possible.
+        let is_known = furthest >= Some(level) && self.is_all_read(last);
+        let from = if is_known { arrives_with(program, level) } else { 1 };
         let any = (from..=program.epochs.max(level))
             .any(|epoch| shown(epoch) && same(program.value(epoch), *value));
         (
@@ -156,8 +157,9 @@ impl World {
         let absolute = self.cases[job.case].epochs == Epochs::Absolute;
         // A line at the epoch that it was promoted with can show the old value again.
         // The log of a job is not read where all epochs of the trial are known, or become known before the read. There
-        // a lost line can hide the repeat.
-        let shown = book.jobs.get(&key)?.rest_read || !self.faults.can_strike(Kind::LogLost);
+        // a lost or late line can hide the repeat.
+        let hides = self.faults.can_strike(Kind::LogLost) || self.faults.can_strike(Kind::LogDelayed);
+        let shown = book.jobs.get(&key)?.rest_read || !hides;
         let due = absolute && first < had && reported.is_none() && shown && self.is_read(job);
         due.then(|| {
             format!(
