@@ -122,12 +122,14 @@ pub(super) fn next(definition: &Definition, state: &State, at_end: bool) -> Opti
     promotable.find(|ruling| fits(definition, state, ruling))
 }
 
-/// Returns the promotion of the trial that reached the target, whatever its rank: it trains to its end.
+/// Returns the promotion of the trial that reached the target, whatever its rank: it trains to its end. `None` if it has
+/// diverged since.
 fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.finalist?;
     let waiting = state.waiting.get(&trial)?;
     let rung = state.rung(waiting.place())?;
-    let (_, value) = rung.waiting.iter().find(|(other, _)| *other == trial).copied()?;
+    let (_, value) =
+        rung.waiting.iter().find(|(other, value)| *other == trial && value.is_some()).copied()?;
     let rank = rung.rank(definition.direction(), (trial, value));
     Some(Ruling::TrialPromoted {
         trial,
@@ -289,7 +291,7 @@ pub(super) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
         // The worst waiting trial is the first that can be ruled out.
         let (_, (trial, value)) = rung.best_and_worst_waiting()?;
         let is_over = state.status != Status::Active || matches!(outlook, Outlook::Over(_));
-        if state.finalist == Some(trial) && !is_over {
+        if state.finalist == Some(trial) && value.is_some() && !is_over {
             return None;
         }
         let rank = rung.rank(definition.direction(), (trial, value));

@@ -3,6 +3,8 @@
 use tuning::definition::{Definition, Scheduling};
 use tuning::fact::Fact;
 use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
+use tuning::ids::TrialId;
+use tuning::state::Status;
 
 use crate::support::build::*;
 use crate::support::{check, check_next};
@@ -94,6 +96,24 @@ fn with_promotion_the_trial_that_reached_the_target_is_promoted_to_its_end_whate
         let rendered: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
         assert_eq!(rendered.first().map(String::as_str), Some("trial 0 completed"), "{rendered:?}");
         assert_eq!(rendered.last().map(String::as_str), Some("ended: Target"), "{rendered:?}");
+    }
+}
+
+/// Such a trial has no value to promote it with: the promotion broke an invariant, and the tuning failed.
+#[test]
+fn regression_with_promotion_the_search_goes_on_if_the_trial_that_reached_the_target_diverges() {
+    for scheduling in [Scheduling::Asynchronous, Scheduling::Synchronous] {
+        let mut definition = aiming(promoting(jobs(99, 1), scheduling), 0.9);
+        definition.strategy = comparing(6, 18, 3);
+        let definition = promoting(definition, scheduling);
+        let run = &mut check(&definition, &[submitted()], &[], &[]);
+        run.take(&[logged(1, job(0), 1, 0.95)]);
+        assert_eq!(run.state.finalist, Some(TrialId(0)));
+        run.take(&[logged_nan(2, job(0), 4), logged_nan(3, job(0), 5), logged_nan(4, job(0), 6)]);
+        run.take(&[described(9, job(0), Completed, 9)]);
+        assert_eq!((run.state.finalist, &run.state.status), (None, &Status::Active), "{scheduling:?}");
+        let running: Vec<_> = run.state.jobs().map(|(key, _, _)| key).collect();
+        assert_eq!(running, [job(1)], "{scheduling:?}: a new trial runs");
     }
 }
 
