@@ -36,11 +36,16 @@ impl Quote {
     /// Quotes a job with these limits, on the instances that are asked next.
     pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
         let instances = spot::choice(definition, state);
-        let of =
-            |limits| Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) };
-        // The last wait for capacity was too short.
-        let patient = state.lack.as_ref().map(|_| of(definition.patient(limits)));
-        patient.filter(|quote| state.ledger.fits_cap(quote.worst_case)).unwrap_or_else(|| of(limits))
+        Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
+    }
+
+    /// Returns the quote if the cap allows it, with the longest wait that it allows if the last wait for capacity was too
+    /// short.
+    fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
+        let fits = |quote: &Self| refit::fits_cap(definition, state, quote.worst_case);
+        let patient =
+            state.lack.as_ref().map(|_| Self::with(definition, state, definition.patient(self.limits)));
+        patient.filter(fits).or(Some(self).filter(fits))
     }
 
     /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
@@ -77,14 +82,14 @@ impl Quote {
     fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
         let usual = Self::with(definition, state, definition.limits_for(runtime.usual));
         let (Some(least), Some(left)) = (runtime.least, state.ledger.available()) else {
-            return refit::fits_cap(definition, state, usual.worst_case).then_some(usual);
+            return usual.paid(definition, state);
         };
         let left = left.minus(refit::reserve(definition, state));
         let shortest = Self::with(definition, state, definition.limits_for(least)).worst_case;
         let share = left.shared_by(free_slots(definition, state));
         let amount = share.max(shortest).min(left).minus(state.ledger.margin);
         let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
-        Some(Self::with(definition, state, definition.limits_for(seconds)))
+        Self::with(definition, state, definition.limits_for(seconds)).paid(definition, state)
     }
 
     /// Quotes the next attempt of a trial, as the cap allows it; `None` if the cap does not.
@@ -95,8 +100,7 @@ impl Quote {
         if is_new {
             return Self::of_promoted(definition, state, (trial.bracket, rung), trial.epoch_ms);
         }
-        let quote = Self::of_longest_attempt(definition, state, trial);
-        refit::fits_cap(definition, state, quote.worst_case).then_some(quote)
+        Self::of_longest_attempt(definition, state, trial).paid(definition, state)
     }
 
     /// Quotes the next attempt of a trial, whatever the cap allows.

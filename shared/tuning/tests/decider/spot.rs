@@ -9,8 +9,8 @@ use tuning::ruling::{Order, Ruling};
 use tuning::time::{Millis, Time};
 
 use crate::support::build::*;
-use crate::support::check_next;
 use crate::support::run::Run;
+use crate::support::{check, check_next};
 
 /// Returns spot jobs with a fallback to on demand, one at a time. A job of an hour may wait for 4,000 s.
 fn spot() -> Definition {
@@ -346,4 +346,25 @@ fn after_a_lack_of_capacity_a_short_spot_job_waits_longer() {
     assert_eq!(wait(&run, job(0)), Some(144 + 144));
     run.take(&[described(60, job(0), MaxWait, 0), time_passed(95)]);
     assert_eq!(wait(&run, attempt(0, 2)), Some(144 + 900));
+}
+
+/// The longer wait also counted for the refit, so that a small cap paid for nothing, and the tuning ended at its first lack
+/// of capacity.
+#[test]
+fn regression_a_longer_wait_takes_no_money_of_the_refit() {
+    let mut definition = jobs(9, 1);
+    definition.refit = true;
+    definition.job.spot = true;
+    definition.job.max_runtime_seconds = 120;
+    definition.job.max_wait_seconds = Some(3_600);
+    // A job costs 540 seconds at most, and 1,320 with the longer wait.
+    for (cap, wait) in [(1_080, 240), (1_800, 240), (1_860, 1_020)] {
+        definition.cap = Some(MicroUsd(cap * SECOND));
+        let expect = ["retry after 0-0-1: MaxWait, from 90"];
+        let given = [submitted()];
+        let run = &mut check(&definition, &given, &[described(60, job(0), MaxWait, 0)], &expect);
+        run.take(&[time_passed(95)]);
+        let limits = run.state.job(attempt(0, 2)).map(|job| job.limits);
+        assert_eq!(limits.and_then(|limits| limits.max_wait_seconds), Some(wait), "a cap of {cap} seconds");
+    }
 }
