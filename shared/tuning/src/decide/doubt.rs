@@ -5,12 +5,16 @@
 
 use super::promote;
 use crate::definition::Definition;
+use crate::fact::JobEnd;
+use crate::ids::count;
 use crate::limits::{MAX_REFUSALS, MAX_TRIALS_WITHOUT_LINE, MAX_TRIALS_WITHOUT_VALUE};
 use crate::state::{State, Trial};
 
 /// Returns why the tuning may not succeed, for people; `None` without a doubt. No new trial starts meanwhile.
 pub fn doubt(state: &State) -> Option<String> {
-    let trials = state.fruitless.trials;
+    // A job that has ended frees its slot before its log and its bill are read.
+    let to_conclude = state.trials.values().filter(|trial| has_ended_fruitless(trial)).count();
+    let trials = state.fruitless.trials.saturating_add(count(to_conclude));
     if state.refusals >= MAX_REFUSALS {
         let refused = state.refusals;
         let last = last_failure(state);
@@ -25,6 +29,11 @@ pub fn doubt(state: &State) -> Option<String> {
         });
     }
     (trials >= MAX_TRIALS_WITHOUT_LINE).then(|| without_line(state, trials))
+}
+
+fn has_ended_fruitless(trial: &Trial) -> bool {
+    let end = trial.job.as_ref().and_then(|job| job.end);
+    matches!(end, Some(JobEnd::AlgorithmError | JobEnd::Completed)) && !trial.has_value()
 }
 
 /// Returns the message of a tuning whose trials have all ended without a line of the objective.

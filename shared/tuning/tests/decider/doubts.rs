@@ -145,6 +145,22 @@ fn failures_of_several_causes_end_the_tuning_with_the_last_one() {
     assert!(message(&run).contains("Last failure: f"));
 }
 
+/// The jobs had ended, and their bills had not arrived. Their slots were filled again.
+#[test]
+fn regression_jobs_that_ended_count_before_they_are_concluded() {
+    for end in [AlgorithmError, Completed] {
+        let mut run = begun(&random(99, 3));
+        for second in 1..40 {
+            let running: Vec<JobKey> =
+                run.state.jobs().filter(|(_, _, job)| job.end.is_none()).map(|(key, _, _)| key).collect();
+            for key in running {
+                run.take(&[ended(second, key, end)]);
+            }
+        }
+        assert_eq!(run.state.launched, 3 + 5, "{end:?}");
+    }
+}
+
 /// Causes differ in numbers from job to job.
 #[test]
 fn failures_of_one_cause_are_reported_as_such() {
