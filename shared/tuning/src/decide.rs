@@ -80,7 +80,6 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 /// A job stops when its trial is stopped, has all its epochs, trains past its rung's level, is silent or has diverged, when
 /// its trial continues on other instances, when another trial reached the target, or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
-    let promotes = definition.promotes().is_some();
     state.jobs().find_map(|(key, trial, job)| {
         // A job that was settled in full is presumed deleted: a stop of it would have no outcome.
         if job.stop.is_some() || job.is_closed() || !job.holds_slot() {
@@ -105,8 +104,8 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
                 if is_reached { over() } else { elsewhere().or_else(useless) }?
             }
             // A job that trains only to its rung's level ends by itself, unless it ignores the level.
-            (_, None) if promotes && promote::past_level(trial, job).is_some() => {
-                promote::past_level(trial, job)?
+            (_, None) if promote::past_level(definition, trial, job).is_some() => {
+                promote::past_level(definition, trial, job)?
             }
             // Its program saves its model and ends by itself, also while the tuning ends, unless the user stops it.
             (status, None)

@@ -87,9 +87,12 @@ pub(super) fn resource_repeated(definition: &Definition, state: &State) -> Optio
     })
 }
 
-/// Returns the stop reason of a job that trains past the level of its rung.
-pub(super) fn past_level(trial: &Trial, job: &Job) -> Option<StopWhy> {
-    let level = job.level?;
+/// Returns the stop reason of a job that trains past the level of its rung. Past the last epoch of all, it is
+/// [`super::last_epoch::stop`].
+pub(super) fn past_level(definition: &Definition, trial: &Trial, job: &Job) -> Option<StopWhy> {
+    let level = job
+        .level
+        .filter(|level| definition.promotes().is_some() && *level < definition.largest_resource())?;
     let own_streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
     let furthest = own_streams.filter_map(|stream| stream.span.map(|(_, (_, last))| last)).max()?;
     (furthest > level).then_some(StopWhy::PastLevel { level })

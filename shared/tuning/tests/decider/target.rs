@@ -117,6 +117,21 @@ fn regression_with_promotion_the_search_goes_on_if_the_trial_that_reached_the_ta
     }
 }
 
+/// One line beyond the last epoch ended this trial as one past its level, and the search used up all jobs.
+#[test]
+fn regression_with_promotion_the_trial_that_reached_the_target_ends_the_tuning_if_it_trains_on() {
+    let mut definition = aiming(promoting(jobs(99, 1), Scheduling::Asynchronous), 0.9);
+    definition.strategy = comparing(6, 18, 3);
+    let definition = promoting(definition, Scheduling::Asynchronous);
+    let run = &mut check(&definition, &[submitted()], &[], &[]);
+    run.take(&[logged(1, job(0), 1, 0.95), logged(2, job(0), 6, 0.9), described(9, job(0), Completed, 9)]);
+    let last = at_rung(0, 1, 2);
+    check_next(run, &[logged(20, last, 18, 0.9), logged(21, last, 19, 0.9)], &["stop 0-1-2: max resource"]);
+    let rulings = run.take(&[described(30, last, Stopped, 9)]);
+    let rendered: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(rendered.last().map(String::as_str), Some("ended: Target"), "{rendered:?}");
+}
+
 /// Nothing starts while the trial waits for another attempt.
 #[test]
 fn a_retry_of_the_trial_that_reached_the_target_goes_ahead() {
