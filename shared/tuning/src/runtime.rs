@@ -18,6 +18,7 @@ use crate::limits::{
     MIN_RUNTIME_SECONDS, TAIL_FACTOR, TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, TIMINGS_KEPT,
     USUAL_PERCENTILE,
 };
+use crate::ruling::StopWhy;
 use crate::state::{Job, State, Trial};
 use crate::time::{Millis, Time};
 
@@ -28,7 +29,7 @@ pub struct Timings {
     pub epoch_ms: Vec<Millis>,
     /// The time from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<Millis>,
-    /// The time from the line of the last epoch to the end of a completed job, one entry per job.
+    /// The time from the line of the last epoch to the end, one entry per job that completed or was ended there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail_ms: Vec<Millis>,
 }
@@ -62,7 +63,7 @@ pub(crate) struct Timing {
     pub(crate) epoch: Option<Millis>,
     /// The time from the start of billing to the line of the first epoch.
     startup: Option<Millis>,
-    /// The time from the line of the last epoch to the end; `None` if the job has not completed, or was cut in its tail.
+    /// The time from the line of the last epoch to the end; `None` if the job ended before.
     tail: Option<Millis>,
 }
 
@@ -85,17 +86,15 @@ impl Timing {
 /// Returns the time from the last line of a job to its end.
 ///
 /// A job that its limit ended after its last epoch (`has_all`) needed longer than it had. It counts with a factor, so that
-/// the limits of later jobs contain such a tail.
+/// the limits of later jobs contain such a tail. A job that was stopped there counts without: the next grace is three
+/// times as long.
 fn tail(job: &Job, last_line: Time, has_all: bool) -> Option<Millis> {
     let tail = (job.ended? - last_line).or_zero();
     match job.end? {
         JobEnd::Completed => Some(tail),
         JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
-        JobEnd::Stopped
-        | JobEnd::MaxWait
-        | JobEnd::AlgorithmError
-        | JobEnd::CapacityError
-        | JobEnd::ServiceError => None,
+        JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource)).then_some(tail),
+        JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError => None,
     }
 }
 

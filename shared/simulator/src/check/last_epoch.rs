@@ -37,11 +37,15 @@ impl World {
         job.logged.is_some_and(|(_, at)| last.is_some_and(|last| at >= last))
     }
 
-    /// Returns the longest tail that counts, in ms. One that a limit cut counts three times.
+    /// Returns the longest tail that counts, in ms. One that a limit cut counts three times, and one that was stopped once.
     pub(super) fn longest_tail(&self, id: &str) -> i64 {
-        let cut = self.training.of(id).filter(|job| job.now.secondary_status == "MaxRuntimeExceeded");
-        let cut = cut.filter_map(|job| Some(TAIL_FACTOR * (job.now.ended?.0 - signs_of_life(job).last()?)));
-        cut.chain(self.tails(id)).max().unwrap_or(0)
+        let tail = |job: &Job| Some(job.now.ended?.0 - signs_of_life(job).last()?);
+        let of = |status: &'static str, factor: i64| {
+            let jobs = self.training.of(id).filter(move |job| job.now.secondary_status == status);
+            jobs.filter_map(move |job| Some(factor * tail(job)?))
+        };
+        let ended = of("MaxRuntimeExceeded", TAIL_FACTOR).chain(of("Stopped", 1));
+        ended.chain(self.tails(id)).max().unwrap_or(0)
     }
 
     /// Returns the times from the last line to the end of all completed jobs of a tuning, in ms, shortest first.

@@ -1,8 +1,8 @@
 //! The end of a job that has trained its last epoch. Its program may evaluate, save its model and export it before it
 //! ends by itself, so a stop after the last metric line can lose the model.
 //!
-//! The time from the last line to the end is learned from jobs that completed ([`crate::runtime::longest_tail`]). Until
-//! enough of them have, the limits of the job are the only bound. A job that trains on is stopped at once.
+//! The time from the last line to the end is learned from jobs that ended there ([`crate::runtime::longest_tail`]). Until
+//! enough of them have, the limits of the job are the only bound. A job that trains beyond `MaxResource` is stopped at once.
 
 use crate::definition::Definition;
 use crate::fact::JobPhase;

@@ -122,3 +122,17 @@ fn a_job_with_its_last_epoch_saves_its_model_while_the_tuning_ends() {
     check_next(run, &[described(95, job(1), Stopped, 80)], &expect);
     check_next(run, &[described(99, job(0), Completed, 99)], &["trial 0 completed", "ended: MaxRuntime"]);
 }
+
+/// A longer tail than those of the first jobs was stopped in each job, and each time a model was lost.
+#[test]
+fn regression_a_job_that_was_stopped_in_its_tail_lets_later_jobs_have_longer_ones() {
+    let mut run = Run::new(&jobs(99, 1));
+    run.take(&[submitted()]);
+    let now = complete(&mut run, 0..5, 1);
+    run.take(&[logged(now + 90, job(5), 9, 9.0)]);
+    check_next(&mut run, &[time_passed(now + 210)], &["stop 5-0-1: max resource"]);
+    run.take(&[ran(now, now + 215, job(5), Stopped)]);
+    let now = now + 300;
+    run.take(&[logged(now + 90, job(6), 9, 9.0)]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(now + 90 + 3 * 125)));
+}
