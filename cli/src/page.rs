@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 use use_cases::describe;
 use use_cases::ports::table::Table;
 use use_cases::store::Store;
-use wire::describe::{Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, request_from_description};
+use wire::describe::{
+    Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, WaitingFor, request_from_description,
+};
 
 use crate::arguments::folder_option;
 use crate::best_model;
@@ -274,6 +276,9 @@ impl Page {
             line("trials", &trials);
         }
         line("jobs", &self.counts());
+        if let Some(waiting) = &self.described.controller.waiting_for {
+            line("waiting", &waits(waiting));
+        }
         for (number, cause) in self.failures().iter().enumerate() {
             line(if number == 0 { "failures" } else { "" }, cause);
         }
@@ -438,5 +443,36 @@ impl Page {
     /// Returns the epochs of a complete trial. `None` without Hyperband.
     fn max_resource(&self) -> Option<u32> {
         self.rungs().map(|(_, _, rung)| rung.resource).max()
+    }
+}
+
+/// Returns what the tuning waits for.
+fn waits(waiting: &WaitingFor) -> String {
+    let why = match waiting.reason.as_str() {
+        "Capacity" => "no training job gets instances",
+        "Quota" => "a quota of the account blocks training jobs",
+        "MonthlyCap" => "the cap of the month is spent",
+        "RunningTrials" => "no new trial starts before a running one logs a value",
+        "Bills" => "the last bills are read once more",
+        other => other,
+    };
+    let message =
+        waiting.message.as_ref().map_or_else(String::new, |message| format!(": {}", clean(message)));
+    format!("{why}{message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_of_a_wait_has_words() {
+        for reason in ["Capacity", "Quota", "MonthlyCap", "RunningTrials", "Bills"] {
+            let message = Some("no memory".to_owned());
+            let waiting =
+                WaitingFor { reason: reason.to_owned(), since_ms: 0, next_attempt_ms: None, message };
+            let text = waits(&waiting);
+            assert!(!text.contains(reason) && text.ends_with(": no memory"), "{text}");
+        }
     }
 }

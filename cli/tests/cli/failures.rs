@@ -17,13 +17,13 @@ fn regression_a_job_at_its_maximum_runtime_says_so_once() {
     world.write_request("request.json", &short);
     let ended = world.run(&[]).with_code(0);
     assert_eq!(
-        ended.err.matches("trial 0 is over: it reached MaxRuntimeInSeconds (1 s)").count(),
+        ended.err.matches("trial 0 is over: it reached its running-time limit of 1 s").count(),
         1,
         "{ended:?}"
     );
     assert!(!ended.err.contains("MaxWaitTimeInSeconds") && !ended.err.contains("retried"), "{ended:?}");
     let explained = world.hyperband(&["explain", "t", "0"]).with_code(0);
-    assert!(explained.out.contains("it reached MaxRuntimeInSeconds (1 s)"), "{explained:?}");
+    assert!(explained.out.contains("it reached its running-time limit of 1 s"), "{explained:?}");
 }
 
 /// Fails like a program whose module is missing, at another line in each job.

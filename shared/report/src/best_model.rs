@@ -13,7 +13,7 @@ use crate::text::{clean, value};
 pub fn notes(described: &TuningJob) -> Vec<String> {
     let Some(model) = &described.controller.best_model else { return Vec::new() };
     let request = request_from_description(described);
-    let missing = may_be_missing(described, model)
+    let missing = may_be_missing(described, model, &request)
         .then(|| format!("warning: the training job of the best model was {STOPPED_AFTER_LAST_EPOCH}"));
     let mut notes: Vec<String> = missing.into_iter().chain(worse(described, model, &request)).collect();
     if !notes.is_empty() && !request.refits() {
@@ -25,13 +25,15 @@ pub fn notes(described: &TuningJob) -> Vec<String> {
     notes
 }
 
-/// Returns whether the job was stopped because it did not end after its last epoch.
-fn may_be_missing(described: &TuningJob, model: &BestModel) -> bool {
+/// Returns whether the job was stopped, by the controller or by its time limit, because it did not end after its last
+/// epoch.
+fn may_be_missing(described: &TuningJob, model: &BestModel, request: &Request) -> bool {
+    let most = request.hyperband().and_then(|settings| settings.max_resource);
     let best = described.best_training_job.as_ref().filter(|best| best.name == model.training_job_name);
     best.is_some_and(|best| {
         let own = &best.controller;
-        own.stop_reason.as_deref() == Some("MaxResource")
-            && best.status != "Completed"
+        own.level.or(most).is_some_and(|last| own.resource >= last)
+            && best.status == "Stopped"
             && own.model.as_deref() != Some("Left")
     })
 }
@@ -97,7 +99,11 @@ mod tests {
         described.best_training_job = Some(TrainingJobSummary {
             name: "t-7".to_owned(),
             status: "Stopped".to_owned(),
-            controller: JobController { model: Some("IfSaved".to_owned()), ..JobController::default() },
+            controller: JobController {
+                model: Some("IfSaved".to_owned()),
+                resource: 27,
+                ..JobController::default()
+            },
             ..TrainingJobSummary::default()
         });
         change(&mut described);
@@ -105,7 +111,7 @@ mod tests {
     }
 
     fn stop_after_last_epoch(described: &mut TuningJob) {
-        described.best_training_job.as_mut().unwrap().controller.stop_reason = Some("MaxResource".to_owned());
+        described.best_training_job.as_mut().unwrap().controller.level = Some(27);
     }
 
     const KEEP: &str =

@@ -78,9 +78,11 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             let waits = words::waits(*rung, *level, *resource);
             format!("trial {trial}: {waits}: {}{}", number(*value), billed(definition, job))
         }
-        Ruling::TrialPromoted { trial, rung, level, value, verdict, .. } => {
+        Ruling::TrialPromoted { trial, rung, level, value, verdict, reached_target, .. } => {
             let promoted = words::promoted(*rung, *level);
-            format!("trial {trial}: {promoted}: {}, {}", number(*value), words::promotion_rule(*verdict))
+            let why =
+                if *reached_target { words::FOR_TARGET.to_owned() } else { words::promotion_rule(*verdict) };
+            format!("trial {trial}: {promoted}: {}, {why}", number(*value))
         }
         Ruling::ResourceRepeated { job, had, from } => {
             format!("trial {}: {}", job.trial, words::repeated(*had, *from))
@@ -226,6 +228,7 @@ pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Optio
         Some("Interruptions") => "interruptions".to_owned(),
         Some("MaxResource") => words::STOPPED_AFTER_LAST_EPOCH.to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),
+        Some("TargetReached") => "another trial reached the target".to_owned(),
         Some("NoObjective") => "no objective".to_owned(),
         Some("Diverged") => "diverged".to_owned(),
         Some(word) => {

@@ -104,9 +104,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
                 if is_reached { over() } else { elsewhere().or_else(useless) }?
             }
             // A job that trains only to its rung's level ends by itself, unless it ignores the level.
-            (_, None) if promote::past_level(definition, trial, job).is_some() => {
-                promote::past_level(definition, trial, job)?
-            }
+            (_, None) if let Some(why) = promote::past_level(definition, trial, job) => why,
             // Its program saves its model and ends by itself, also while the tuning ends, unless the user stops it.
             (status, None)
                 if *status != Status::Ending(EndReason::Stopped)

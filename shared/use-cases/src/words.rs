@@ -66,6 +66,9 @@ pub fn rule(rule: Rule, verdict: Verdict, is_number: bool) -> String {
     }
 }
 
+/// Why the trial that reached the target is promoted, whatever its rank.
+pub const FOR_TARGET: &str = "it reached the target value, so it trains to its end";
+
 /// The rule of a promotion, with its numbers.
 pub fn promotion_rule(verdict: Verdict) -> String {
     let Verdict { rank, seen, allowed, .. } = verdict;
@@ -204,8 +207,8 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
         TrialEnd::Stopped(StopWhy::Rung { rung }) => return format!("stopped at rung {rung}"),
         TrialEnd::Failed(message) => return format!("it failed: {}", cause(message)),
         TrialEnd::MaxRuntime => {
-            let seconds = max_runtime.map(|seconds| format!(" ({seconds} s)")).unwrap_or_default();
-            return format!("it reached MaxRuntimeInSeconds{seconds}");
+            let seconds = max_runtime.map(|seconds| format!(" of {seconds} s")).unwrap_or_default();
+            return format!("it reached its running-time limit{seconds}");
         }
         TrialEnd::Completed => "its program completed",
         TrialEnd::Stopped(StopWhy::PastLevel { .. }) => "stopped beyond its rung's level",

@@ -41,7 +41,8 @@ impl World {
     pub(super) fn longest_tail(&self, id: &str) -> i64 {
         let tail = |job: &Job| Some(job.now.ended?.0 - signs_of_life(job).last()?);
         let of = |status: &'static str, factor: i64| {
-            let jobs = self.training.of(id).filter(move |job| job.now.secondary_status == status);
+            let jobs = self.training.of(id).filter(|job| self.has_all_epochs(job));
+            let jobs = jobs.filter(move |job| job.now.secondary_status == status);
             jobs.filter_map(move |job| Some(factor * tail(job)?))
         };
         let ended = of("MaxRuntimeExceeded", TAIL_FACTOR).chain(of("Stopped", 1));

@@ -16,7 +16,7 @@ use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::ids::TrialId;
 use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
-use crate::state::{Fruitless, Incumbent, Job, State, Status, Stream, Trial};
+use crate::state::{Incumbent, Job, State, Status, Stream, Trial};
 use crate::time::Time;
 
 /// What one line changed.
@@ -81,7 +81,7 @@ pub(super) fn fold(
     }
     let is_fruitful = || state.trials.get(&key.trial).is_some_and(Trial::has_value);
     if was_fruitless && is_fruitful() {
-        state.fruitless = Fruitless::default();
+        state.fruitless.trials = 0;
     }
     if reaches_target && state.status == Status::Active {
         state.finalist = state.finalist.or(Some(key.trial));

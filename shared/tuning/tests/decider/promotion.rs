@@ -320,7 +320,7 @@ proptest! {
                     // An asynchronous rung promotes the best share of those that ended there. These can be more than
                     // planned: a trial that is better than those promoted before it is promoted too.
                     let ended = u32::try_from(here.len()).unwrap();
-                    let share = if scheduling == Scheduling::Asynchronous { ended / eta } else { 0 };
+                    let share = if scheduling == Asynchronous { ended / eta } else { 0 };
                     prop_assert!(verdict.rank < planned.max(share) || *reached_target, "{ruling:?} of {planned}");
                 }
                 _ => {}

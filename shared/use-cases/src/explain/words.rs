@@ -87,7 +87,7 @@ pub(super) fn promoted(compared: &Comparison, next: Epochs) -> String {
 
 /// A waiting trial was promoted because it reached the target, whatever its rank.
 pub(super) fn promoted_for_target(compared: &Comparison, next: Epochs) -> String {
-    format!("{}: it reached the target value, so it trains to its end", words::promoted(compared.rung, next))
+    format!("{}: {}", words::promoted(compared.rung, next), words::FOR_TARGET)
 }
 
 /// A waiting trial was not promoted.
