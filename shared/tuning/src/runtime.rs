@@ -69,7 +69,7 @@ pub(crate) struct Timing {
 
 impl Timing {
     /// Returns the times of `job`, which may still run.
-    pub(crate) fn of(trial: &Trial, job: &Job, goal: Epochs) -> Self {
+    pub(crate) fn of(definition: &Definition, trial: &Trial, job: &Job) -> Self {
         let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
         let Some(stream) = streams.next_back() else { return Self::default() };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return Self::default() };
@@ -78,22 +78,24 @@ impl Timing {
         Self {
             epoch: (last_at - first_at).divided((last - first).0).map(Millis::or_zero),
             startup: started.map(|started| (first_at - started).or_zero()),
-            tail: tail(job, last_at, trial.resource() >= goal),
+            tail: tail(definition, trial, job, last_at),
         }
     }
 }
 
 /// Returns the time from the last line of a job to its end.
 ///
-/// A job that its limit ended after its last epoch (`has_all`) needed longer than it had. It counts with a factor, so that
-/// the limits of later jobs contain such a tail. A job that was stopped there counts without: the next grace is three
-/// times as long.
-fn tail(job: &Job, last_line: Time, has_all: bool) -> Option<Millis> {
+/// A job that its limit ended after its last epoch needed longer than it had. It counts with a factor, so that the limits
+/// of later jobs contain such a tail. A job that was stopped there counts without: the next grace is three times as long.
+/// A job that trained beyond `MaxResource` was not in its tail.
+fn tail(definition: &Definition, trial: &Trial, job: &Job, last_line: Time) -> Option<Millis> {
     let tail = (job.ended? - last_line).or_zero();
+    let has_all = trial.resource() >= trial.goal(definition);
+    let is_beyond = trial.resource() > definition.largest_resource();
     match job.end? {
         JobEnd::Completed => Some(tail),
         JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
-        JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource)).then_some(tail),
+        JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource) && !is_beyond).then_some(tail),
         JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError => None,
     }
 }
@@ -121,7 +123,7 @@ impl Pace {
         let Timings { mut epoch_ms, mut startup_ms, tail_ms } = state.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
-                let Timing { epoch, startup, .. } = Timing::of(trial, job, trial.goal(definition));
+                let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
                 epoch_ms.extend(epoch);
                 startup_ms.extend(startup);
             }

@@ -37,23 +37,27 @@ impl World {
         job.logged.is_some_and(|(_, at)| last.is_some_and(|last| at >= last))
     }
 
-    /// Returns the longest tail that counts, in ms. One that a limit cut counts three times, and one that was stopped once.
+    /// Returns the longest tail that counts, in ms.
     pub(super) fn longest_tail(&self, id: &str) -> i64 {
-        let tail = |job: &Job| Some(job.now.ended?.0 - signs_of_life(job).last()?);
-        let of = |status: &'static str, factor: i64| {
-            let jobs = self.training.of(id).filter(|job| self.has_all_epochs(job));
-            let jobs = jobs.filter(move |job| job.now.secondary_status == status);
-            jobs.filter_map(move |job| Some(factor * tail(job)?))
-        };
-        let ended = of("MaxRuntimeExceeded", TAIL_FACTOR).chain(of("Stopped", 1));
-        ended.chain(self.tails(id)).max().unwrap_or(0)
+        self.tails(id).last().copied().unwrap_or(0)
     }
 
-    /// Returns the times from the last line to the end of all completed jobs of a tuning, in ms, shortest first.
+    /// Returns the tails that count, in ms, shortest first: the times from the last line to the end of all completed jobs
+    /// of a tuning, three times those that a limit cut, and those that were stopped.
     fn tails(&self, id: &str) -> Vec<i64> {
-        let completed = self.training.of(id).filter(|job| job.now.status == "Completed");
-        let tail = |job: &Job| Some(job.now.ended?.0 - signs_of_life(job).last()?);
-        let mut tails: Vec<i64> = completed.filter_map(tail).collect();
+        let most = self.check.books.get(id).and_then(|book| book.case.choices.hyperband);
+        let is_within =
+            |job: &Job| job.logged.is_some_and(|(_, at)| most.is_some_and(|(_, most, _)| at <= most));
+        let tail = |job: &Job| {
+            let tail = job.now.ended?.0 - signs_of_life(job).last()?;
+            match job.now.secondary_status.as_str() {
+                "Completed" => Some(tail),
+                "MaxRuntimeExceeded" if self.has_all_epochs(job) => Some(TAIL_FACTOR * tail),
+                "Stopped" if self.has_all_epochs(job) && is_within(job) => Some(tail),
+                _ => None,
+            }
+        };
+        let mut tails: Vec<i64> = self.training.of(id).filter_map(tail).collect();
         tails.sort_unstable();
         tails
     }
@@ -81,8 +85,7 @@ impl World {
         let shortest = known.map_or(i64::MAX, |tail| (TAIL_FACTOR * (tail - BLUR_MS)).max(LEAST_GRACE_MS));
         if !beyond && self.now - since < shortest.saturating_sub(self.plan.skew_ms_max) {
             let message = format!(
-                "LastEpoch: job {key} of {id} was stopped ({why:?}) {} ms after its last epoch; jobs that completed took \
-                 {tails:?}",
+                "LastEpoch: job {key} of {id} was stopped ({why:?}) {} ms after its last epoch; the known tails are {tails:?}",
                 self.now - since
             );
             self.check.violation(self.now, &message);

@@ -183,9 +183,12 @@ impl World {
         }
         // A lagging description can hide a bill that another one showed.
         let lags = self.faults.rate(Kind::DescribeLag) > 0.0;
+        // A bill that rose can no longer be read once the job is deleted; a read of its warm pool may have shown it.
+        let rises = self.faults.rate(Kind::BillRises) > 0.0;
         let missed = self.training.of(id).find(|job| {
             let booked = self.check.booked_seconds(id, job.key);
-            !lags && booked.is_some() && booked < job.shown_seconds
+            let readable = !(lags || rises && job.deleted);
+            readable && booked.is_some() && booked < job.shown_seconds
         });
         if let Some(job) = missed {
             let (key, shown) = (job.key, job.shown_seconds);

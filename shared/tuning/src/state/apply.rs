@@ -273,7 +273,7 @@ impl State {
         }
         let summary = JobSummary { concluded: true, ..conclude::summary(key, trial, &job) };
         let without_instances = conclude::ended_without_instances(&job);
-        let timing = Timing::of(trial, &job, trial.goal(definition));
+        let timing = Timing::of(definition, trial, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
         self.timings.record(timing);
         // A launch freed by the refit is not given to the search.

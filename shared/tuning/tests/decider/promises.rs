@@ -138,7 +138,7 @@ fn p5_the_decisions_of_one_history_are_pinned() {
     let cap_binds = Definition { cap: Some(MicroUsd(WORST_CASE + 300 * SECOND)), ..jobs(400, 4) };
     let pinned = [
         (1, capped(jobs(60, 4), 30), 333, 16_601_804_762_581_449_092),
-        (1, cap_binds, 460, 10_093_878_211_332_968_596),
+        (1, cap_binds, 460, 17_097_886_173_690_180_375),
     ];
     for (rules_version, definition, rulings, expect) in pinned {
         let (made, digest, text) = digest(&Definition { rules_version, ..definition });

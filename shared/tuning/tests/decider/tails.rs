@@ -136,3 +136,20 @@ fn regression_a_job_that_was_stopped_in_its_tail_lets_later_jobs_have_longer_one
     run.take(&[logged(now + 90, job(6), 9, 9.0)]);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(now + 90 + 3 * 125)));
 }
+
+/// Jobs that trained beyond `MaxResource` were stopped at once. That taught a tail of a second, and the next job was
+/// stopped while it saved its model.
+#[test]
+fn regression_a_job_that_trained_beyond_its_last_epoch_teaches_no_tail() {
+    let mut run = Run::new(&jobs(99, 1));
+    run.take(&[submitted()]);
+    for trial in 0..5 {
+        let now = i64::from(trial) * 100;
+        for epoch in 1..=10 {
+            run.take(&[logged(now + i64::try_from(epoch).unwrap(), job(trial), epoch, f64::from(trial))]);
+        }
+        run.take(&[ran(now, now + 11, job(trial), Stopped)]);
+    }
+    run.take(&[logged(590, job(5), 9, 9.0)]);
+    check_next(&mut run, &[time_passed(590 + 600)], &[]);
+}
