@@ -4,10 +4,8 @@
 //! costs.
 
 mod show;
-pub(crate) mod simulate;
 
 use hyperband::plan::Plan;
-use serde_json::json;
 use tuning::definition::{Definition, JobLimits};
 use tuning::ids::ChoiceId;
 use tuning::limits::MIN_RUNTIME_SECONDS;
@@ -22,11 +20,7 @@ use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
 use crate::text::{duration, usd};
 use crate::warning::{Code, Warning};
-use simulate::{Outcome, Setting, expected, full_set, shares, trials_of};
-
-/// Epoch length without `--epoch-seconds`. It affects the order in which trials reach rungs, and the jobs that a cap pays
-/// at once.
-const NOMINAL_EPOCH_MS: u64 = 60_000;
+use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials_of};
 
 /// A usual margin of the controller's own time limits: between that after the first timed job and that after many.
 const MARGIN_PERCENT_USUAL: u64 = 150;
@@ -59,7 +53,9 @@ struct Brackets {
     shares: Vec<u32>,
     min_resource: u32,
     execution: RungExecution,
-    /// Why the request has this execution.
+    /// The execution that the controller chooses at the submission, with the times that it assumes.
+    submitted: RungExecution,
+    /// Why the plan has this execution.
     why: RungsWhy,
     /// Maximum number of training jobs.
     jobs: u32,
@@ -93,8 +89,6 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
     let mut body = request.body().clone();
     if let Some(controller) = body.get_mut("Controller").and_then(serde_json::Value::as_object_mut) {
         controller.remove("MaxCostUsd");
-        // `Auto` depends on the cap.
-        controller.insert("RungExecution".to_owned(), json!(request.rung_execution()));
     }
     // The plan does not depend on the creation time or the incarnation.
     Request::from_stored(body).definition(Time(0), "000000", &PriceAnswer::default())
@@ -114,10 +108,9 @@ impl Outlook {
         if let Some(cap) = cap.filter(|_| definition.least_cap().is_some()) {
             request.check_cap(&definition, cap)?;
         }
-        let epoch = epoch_ms.unwrap_or(NOMINAL_EPOCH_MS);
-        let hyperband = request
-            .hyperband()
-            .and_then(|hyperband| Brackets::of(&request, hyperband, &definition, startup_ms, epoch));
+        let times = Times { startup_ms, epoch_ms: epoch_ms.unwrap_or(Times::ASSUMED.epoch_ms) };
+        let hyperband =
+            request.hyperband().and_then(|hyperband| Brackets::of(&request, hyperband, &definition, times));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
         let worst = definition.worst_case(job_limits(&definition), ChoiceId(0)).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
@@ -148,6 +141,7 @@ impl Outlook {
             found.extend(self.cap_too_low(brackets));
             found.extend(self.time_too_short(brackets));
             found.extend(self.startup_too_long(brackets));
+            found.extend(other_at_submission(brackets));
         }
         found
     }
@@ -214,11 +208,30 @@ impl Outlook {
     }
 }
 
+/// Returns a warning if the controller, which does not know the times of the plan, chooses another `RungExecution`.
+fn other_at_submission(brackets: &Brackets) -> Option<Warning> {
+    let Brackets { execution, submitted, .. } = *brackets;
+    let Times { startup_ms, epoch_ms } = Times::ASSUMED;
+    (execution != submitted).then(|| {
+        Warning::new(
+            Code::RungExecutionDiffers,
+            format!(
+                "With these times RungExecution Auto is {execution:?}, but the controller does not know them: it assumes \
+                 {} s per start-up and {} s per epoch, and chooses {submitted:?}.",
+                startup_ms.div_ceil(1_000),
+                epoch_ms.div_ceil(1_000),
+            ),
+            format!("Set Controller.RungExecution to {execution:?}."),
+        )
+    })
+}
+
 /// Returns a warning if the training jobs are too few to compare any trials.
 pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
     request.hyperband()?;
     let compares = |plan: &Plan| plan.brackets().iter().any(|bracket| bracket.rungs().len() > 1);
-    let (whole, plan, jobs) = (request.whole_plan()?, request.plan()?, request.max_jobs());
+    let execution = if request.may_promote() { RungExecution::Promote } else { RungExecution::Stop };
+    let (whole, plan, jobs) = (request.whole_plan()?, request.plan(execution)?, request.max_jobs());
     (compares(&whole) && !compares(&plan)).then(|| {
         Warning::new(
             Code::MaxJobsCompareNothing,
@@ -226,7 +239,7 @@ pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
             format!(
                 "Set MaxNumberOfTrainingJobs to {} or more. A full set of brackets has {}.",
                 whole.eta(),
-                full_set(&whole, request.rung_execution())
+                full_set(&whole, execution)
             ),
         )
     })
@@ -265,25 +278,18 @@ fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -
 }
 
 impl Brackets {
-    fn of(
-        request: &Request,
-        hyperband: Hyperband,
-        definition: &Definition,
-        startup_ms: u64,
-        epoch_ms: u64,
-    ) -> Option<Self> {
-        let (all, plan) = (request.whole_plan()?, request.plan()?);
-        let (execution, why) = request.rungs();
+    fn of(request: &Request, hyperband: Hyperband, definition: &Definition, times: Times) -> Option<Self> {
+        let (execution, why) = request.rungs(&definition.job, times);
+        let (submitted, _) = request.rungs(&definition.job, Times::ASSUMED);
+        let (all, plan) = (request.whole_plan()?, request.plan(execution)?);
         let whole = (all.brackets().len(), full_set(&all, execution));
         let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { whole.1 };
         let resumes = request.resumes();
         let instances = request.instance_count().max(1);
         let held = request.max_instances().map_or(u32::MAX, |most| most / instances);
-        let whole_job_ms = u64::from(plan.max_resource()).saturating_mul(epoch_ms).saturating_add(startup_ms);
-        let paid = paid_at_once(request, definition, whole_job_ms).unwrap_or(u32::MAX);
+        let paid = paid_at_once(request, definition, times.job_ms(plan.max_resource())).unwrap_or(u32::MAX);
         let workers = request.max_parallel().min(held).min(paid).max(1);
-        let setting =
-            |jobs, trials| Setting { plan: &plan, jobs, trials, workers, startup_ms, epoch_ms, resumes };
+        let setting = |jobs, trials| Setting { plan: &plan, jobs, trials, workers, times, resumes };
         let set = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
         let (stop, promote) = (set(RungExecution::Stop), set(RungExecution::Promote));
         let own = expected(execution, &setting(jobs, jobs));
@@ -295,6 +301,7 @@ impl Brackets {
             shares,
             min_resource,
             execution,
+            submitted,
             why,
             jobs,
             held,

@@ -5,9 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use curves::{Setting, Table, simulate as play};
+use tuning::definition::Definition;
 use tuning::limits::MAX_TRAINING_JOBS;
 use tuning::time::Time;
-use wire::request::{PriceAnswer, Request};
+use wire::forecast::Times;
+use wire::request::{PriceAnswer, Request, RungExecution};
 
 use crate::arguments;
 use crate::failure::{Exit, Failure};
@@ -19,13 +21,18 @@ const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
 /// Performs `hyperband simulate`.
 pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
-    let mut request = ask::read_local(&options.request, ask::Edits::default())?;
-    if let Some(trials) = options.trials {
-        request = with_trials(&request, trials);
-    }
+    let request = ask::read_local(&options.request, ask::Edits::default())?;
     let table = read_table(&options.curves)?;
-    let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
-    let definition = definition.map_err(|error| ask::invalid_request(&ask::local_error(&request, error)))?;
+    let times = Times {
+        startup_ms: milliseconds(options.startup_seconds),
+        epoch_ms: milliseconds(options.mean_job_seconds / f64::from(table.max_resource())),
+    };
+    let (execution, _) = request.rungs(&define(&request)?.job, times);
+    let mut request = request.with_rungs(execution);
+    if let Some(trials) = options.trials {
+        request = with_trials(&request, execution, trials);
+    }
+    let definition = define(&request)?;
     let checkpoints =
         CHECKPOINTS.iter().copied().filter(|at| options.until_seconds.is_some_and(|until| *at <= until));
     let setting = Setting {
@@ -50,10 +57,19 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+fn define(request: &Request) -> Result<Definition, Failure> {
+    let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
+    definition.map_err(|error| ask::invalid_request(&ask::local_error(request, error)))
+}
+
+fn milliseconds(seconds: f64) -> u64 {
+    u64::try_from(curves::milliseconds(seconds)).unwrap_or(0)
+}
+
 /// Returns the request with the training jobs that `trials` configurations need. With promotions this is in proportion
 /// to a full set of brackets, so the number of configurations is approximate. The jobs choose the brackets.
-fn with_trials(request: &Request, trials: u32) -> Request {
-    let jobs = match request.whole_plan().filter(|_| request.promotes()) {
+fn with_trials(request: &Request, execution: RungExecution, trials: u32) -> Request {
+    let jobs = match request.plan(execution).filter(|_| execution == RungExecution::Promote) {
         Some(plan) => {
             let jobs = u64::from(trials).saturating_mul(u64::from(plan.jobs()));
             u32::try_from(jobs.div_ceil(u64::from(plan.trials().max(1)))).unwrap_or(u32::MAX)

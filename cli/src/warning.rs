@@ -51,6 +51,7 @@ codes! {
     JobsCutByMaxRuntime,
     TuningCutByMaxRuntime,
     StartupAboveTraining,
+    RungExecutionDiffers,
     RangeOfOneValue,
     LinearOverOrders,
     LinearRate,

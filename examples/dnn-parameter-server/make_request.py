@@ -49,6 +49,8 @@ def controller(options):
         "MaxCostUsd": options.cap,
         "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
         "Sampler": options.sampler,
+        # Hyperband's brackets. Without it, the controller compares later.
+        "ReductionFactor": 3,
         "EpochPattern": r"epoch (\d+):",
         # train.py counts epochs from 1 and continues to count after a restart.
         "EpochBase": 1,

@@ -102,6 +102,8 @@ def request(options):
             "MaxCostUsd": options.cap,
             "InstancePricesUsdPerHour": {INSTANCE: USD_PER_HOUR},
             "Sampler": options.sampler,
+            # Hyperband's brackets, as in the article. Without it, the controller compares later.
+            "ReductionFactor": 3,
             "EpochPattern": r"\[(\d+)\]",
             # train.py counts rounds from 0 and continues to count after a restart.
             "EpochBase": 0,

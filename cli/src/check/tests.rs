@@ -102,7 +102,10 @@ fn jobs_cause_warnings() {
         ("ShardedValidation", vec![two, (channels, json!([channel("validation", "ShardedByS3Key")]))]),
         (
             "MaxJobsCompareNothing",
-            vec![("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2))],
+            vec![
+                ("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2)),
+                ("Controller/ReductionFactor", json!(3)),
+            ],
         ),
     ] {
         let found = codes(changed(&calm(), &changes));

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use tuning::money::MicroUsd;
-use wire::request::{COMPARES_LATE_FROM, RungExecution, RungsWhy};
+use wire::request::{RungExecution, RungsWhy};
 
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
@@ -152,10 +152,7 @@ fn own(outlook: &Outlook) -> String {
 }
 
 fn late_reason() -> String {
-    format!(
-        "because the model chooses most of {COMPARES_LATE_FROM} or more training jobs; set ReductionFactor for the \
-         brackets of Hyperband"
-    )
+    "because the model explores; set ReductionFactor for the brackets of Hyperband".to_owned()
 }
 
 fn expected(outlook: &Outlook, outcome: &Outcome) -> String {

@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
+/// Returns the example with the brackets of Hyperband, after a change.
 fn request(change: impl FnOnce(&mut Value)) -> Request {
     let hello = serde_json::from_str(include_str!("../../../examples/hello/request.json")).unwrap();
     let mut body = wire::sample::for_stack(hello);
+    body["Controller"]["ReductionFactor"] = json!(3);
     change(&mut body);
     Request::check(body).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -92,6 +94,41 @@ fn jobs_that_compare_no_trials_cause_a_warning() {
     assert!(!codes(&outlook(|body| jobs(body, 3))).contains(&"MaxJobsCompareNothing"));
 }
 
+/// Makes a request whose trials can be promoted, and whose cap pays for fewer jobs than it asks for.
+fn promotable(body: &mut Value) {
+    jobs(body, 500);
+    body["Controller"]["ResourceHyperParameter"] = json!("epochs");
+    body["TrainingJobDefinition"]["CheckpointConfig"] = json!({"S3Uri": "s3://example-bucket/checkpoints"});
+    // 50 jobs of half an hour at 0.115 USD an hour.
+    body["Controller"]["MaxCostUsd"] = json!(2.875);
+}
+
+/// `Auto` chose `Promote` also where long start-ups made `Stop` better.
+#[test]
+fn regression_auto_decides_by_the_times_of_the_plan_and_warns_if_the_controller_assumes_others() {
+    let usual = Outlook::of(request(promotable), 180_000, None).unwrap();
+    assert_eq!(usual.hyperband.as_ref().unwrap().execution, RungExecution::Promote);
+    let text = show::text(&usual);
+    let reason = "\nrungs         Auto: Promote, because with 180 s per start-up and 60 s per epoch, MaxCostUsd and the \
+                  training jobs pay for ";
+    assert!(text.contains(reason), "{text}");
+    assert!(!codes(&usual).contains(&"RungExecutionDiffers"));
+
+    let slow = Outlook::of(request(promotable), 480_000, Some(6_700)).unwrap();
+    assert_eq!(slow.hyperband.as_ref().unwrap().execution, RungExecution::Stop);
+    assert!(codes(&slow).contains(&"RungExecutionDiffers"), "{:?}", slow.warnings);
+    assert_eq!(show::json(&slow)["RungExecution"], json!("Stop"));
+    // The controller decides without these times.
+    let promotes = |execution| {
+        let request = request(|body| {
+            promotable(body);
+            body["Controller"]["RungExecution"] = json!(execution);
+        });
+        request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap().promotes().is_some()
+    };
+    assert!(promotes("Auto") && !promotes("Stop"));
+}
+
 /// Returns an example of each warning that only `plan` has.
 pub(crate) fn examples() -> Vec<Warning> {
     let poor = outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.02));
@@ -100,7 +137,7 @@ pub(crate) fn examples() -> Vec<Warning> {
             json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
         body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxRuntimeInSeconds"] = json!(600);
     });
-    let slow = Outlook::of(request(|_| {}), 600_000, Some(10_000)).unwrap();
+    let slow = Outlook::of(request(promotable), 600_000, Some(10_000)).unwrap();
     [poor.warnings, short.warnings, slow.warnings].concat()
 }
 
@@ -198,24 +235,23 @@ fn random_search_has_no_brackets() {
 
 #[test]
 fn a_plan_says_why_it_compares_late_and_counts_the_initial_configurations() {
-    let many = outlook(|body| {
-        jobs(body, 50);
+    let late = outlook(|body| {
         let controller = body["Controller"].as_object_mut().unwrap();
         controller.remove("ReductionFactor");
         controller.insert("InitialConfigurations".to_owned(), json!([{"learning_rate": 0.01}]));
     });
-    let text = show::text(&many);
-    let said = "brackets      50 trials in one bracket that compares late\n              because the model chooses most of \
-                50 or more training jobs; set ReductionFactor for the brackets of Hyperband\n";
+    let text = show::text(&late);
+    let said = "brackets      30 trials in one bracket that compares late\n              because the model explores; set \
+                ReductionFactor for the brackets of Hyperband\n";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("\nfirst trials  1 of InitialConfigurations\n"), "{text}");
-    let json = show::json(&many);
+    let json = show::json(&late);
     assert!(json["BracketsReason"].as_str().unwrap().starts_with("because the model"), "{json}");
     assert_eq!(json["InitialConfigurations"], json!(1));
 
-    let few = outlook(|body| jobs(body, 49));
-    assert!(!show::text(&few).contains("compares late"));
-    assert_eq!(show::json(&few)["BracketsReason"], Value::Null);
+    let given = outlook(|_| {});
+    assert!(!show::text(&given).contains("compares late"));
+    assert_eq!(show::json(&given)["BracketsReason"], Value::Null);
 }
 
 /// The plan expected 32 s for a tuning of 76 s: it ignored that the cap paid few jobs at once.

@@ -11,7 +11,7 @@ use tuning::step::Step;
 use tuning::time::Time;
 use use_cases::store::Tuning;
 use wire::describe::{DecisionPage, TuningJob, request_from_description};
-use wire::request::{PriceAnswer, Request, RequestError};
+use wire::request::{PriceAnswer, Request, RequestError, RungExecution};
 
 use api_client::ClientError;
 
@@ -95,7 +95,11 @@ fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     let request = request_from_description(described);
     // The incarnation only determines the seed, which is not used here.
     let created = described.base.created_ms;
-    let definition = without_cap(described).definition(Time(created), "000000", &PriceAnswer::default())?;
+    // The controller chose with the cap and the price.
+    let promotes = described.controller.trials_training.is_some();
+    let execution = if promotes { RungExecution::Promote } else { RungExecution::Stop };
+    let decided = without_cap(described).with_rungs(execution);
+    let definition = decided.definition(Time(created), "000000", &PriceAnswer::default())?;
     Ok(Tuning { id: definition.id(), definition, request, pattern: None, submitter: None })
 }
 

@@ -188,6 +188,11 @@ impl Table {
         (best.copied().unwrap_or(0.0) - median).abs()
     }
 
+    /// Returns the number of epochs of each curve.
+    pub fn max_resource(&self) -> u32 {
+        self.max_resource
+    }
+
     /// Returns the factor by which recorded times are multiplied so that the mean whole job lasts `seconds`.
     pub fn time_scale(&self, seconds: f64) -> f64 {
         let epochs = f64::from(self.max_resource);

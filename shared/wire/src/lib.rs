@@ -8,6 +8,7 @@ pub mod cost;
 pub mod describe;
 pub mod events;
 pub mod explain;
+pub mod forecast;
 pub mod item;
 pub mod names;
 pub mod price_list;

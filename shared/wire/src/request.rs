@@ -44,7 +44,7 @@ pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
 pub(crate) use metric::{SMALL_BYTES, compile_measured, shortened};
 pub(crate) use ranges::parameters;
-pub use rungs::{RungExecution, RungsWhy};
+pub use rungs::{Configurations, RungExecution, RungsWhy};
 pub(crate) use usd::decimal;
 pub use usd::{micro_usd_down, micro_usd_up, usd};
 
@@ -73,8 +73,6 @@ pub const RESOURCE_NAMES: &[&str] = &[
 const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 
-/// The training jobs from which [`Request::compares_late`] applies.
-pub const COMPARES_LATE_FROM: u32 = 50;
 /// The reduction factor of [`Request::compares_late`].
 const LATE_FACTOR: u32 = 2;
 
@@ -210,13 +208,11 @@ impl Request {
     }
 
     /// Returns whether the controller chooses one bracket with a high first rung ([`Plan::highest`]). That is where the
-    /// sampler learns, the request sets no `ReductionFactor`, and the training jobs are enough for the model to choose
-    /// most of them. With fewer, the brackets of Hyperband save more.
+    /// sampler learns and the request sets no `ReductionFactor`.
     pub fn compares_late(&self) -> bool {
         self.strategy().compares_trials()
             && self.sampler() == SamplerKind::Model
             && self.fields.controller.reduction_factor.is_none()
-            && self.max_jobs() >= COMPARES_LATE_FROM
     }
 
     /// Returns the name of the objective metric.
@@ -261,8 +257,8 @@ impl Request {
 
     /// Returns the plan of brackets and rungs, as far as the number of training jobs fills it, or `None` if the
     /// resources or the reduction factor are invalid.
-    pub fn plan(&self) -> Option<Plan> {
-        self.whole_plan().map(|plan| self.fitting(&plan))
+    pub fn plan(&self, execution: RungExecution) -> Option<Plan> {
+        self.whole_plan().map(|plan| self.fitting(&plan, execution == RungExecution::Promote))
     }
 
     /// Returns the plan with all brackets.
@@ -274,12 +270,12 @@ impl Request {
     }
 
     /// Returns the part of `plan` that the training jobs fill. The refit is not one of them.
-    pub(crate) fn fitting(&self, plan: &Plan) -> Plan {
+    pub(crate) fn fitting(&self, plan: &Plan, promotes: bool) -> Plan {
         let search = self.max_jobs().saturating_sub(u32::from(self.refits()));
         let late = || Plan::hyperband(plan.min_resource(), plan.max_resource(), LATE_FACTOR).ok();
         match late().filter(|_| self.compares_late()) {
             Some(late) => late.highest(search),
-            None => plan.fitting(search, self.promotes()),
+            None => plan.fitting(search, promotes),
         }
     }
 
@@ -289,9 +285,9 @@ impl Request {
     }
 
     /// Returns `MaxNumberOfTrainingJobs`. The default is the number of jobs of one full set of brackets, in which each
-    /// promotion is one job, or of combinations of a grid, plus one for the refit.
+    /// promotion is one job if trials may be promoted, or of combinations of a grid, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
-        let set = |plan: Plan| if self.promotes() { plan.jobs() } else { plan.trials() };
+        let set = |plan: Plan| if self.may_promote() { plan.jobs() } else { plan.trials() };
         let set = || match self.strategy() {
             Strategy::Grid => self.combinations().map(|all| u32::try_from(all).unwrap_or(u32::MAX)),
             Strategy::Bayesian | Strategy::Random | Strategy::Hyperband => self.whole_plan().map(set),
@@ -314,12 +310,6 @@ impl Request {
     /// Returns whether the best configuration is trained again at the end.
     pub fn refits(&self) -> bool {
         self.fields.controller.refit == Some(Refit::Best)
-    }
-
-    /// Returns whether each promotion of a trial to the next rung starts a new job, instead of jobs being stopped at a
-    /// rung.
-    pub fn promotes(&self) -> bool {
-        self.strategy().compares_trials() && self.rung_execution() == RungExecution::Promote
     }
 
     /// Returns `MaxParallelTrainingJobs`.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// Returns a request for 8 training jobs of up to 9 epochs, 2 in parallel, under a cap of 5 dollars.
+/// Returns a request for 8 training jobs of up to 9 epochs, in the brackets of Hyperband with eta 3, 2 in parallel, under a
+/// cap of 5 dollars.
 pub fn request(name: &str) -> Value {
     json!({
         "HyperParameterTuningJobName": name,
@@ -24,7 +25,7 @@ pub fn request(name: &str) -> Value {
             "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 1},
             "StoppingCondition": {"MaxRuntimeInSeconds": 600},
         },
-        "Controller": {"MaxCostUsd": 5},
+        "Controller": {"MaxCostUsd": 5, "ReductionFactor": 3},
     })
 }
 

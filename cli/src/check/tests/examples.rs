@@ -50,7 +50,10 @@ fn of_jobs() -> Vec<Warning> {
         vec![cap(0.03)],
         vec![("Controller/EpochPattern", json!(null))],
         vec![instances(2), ("TrainingJobDefinition/InputDataConfig", channels)],
-        vec![("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2))],
+        vec![
+            ("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2)),
+            ("Controller/ReductionFactor", json!(3)),
+        ],
     ] {
         found.extend(warned(changed(&calm(), &changes), None));
     }

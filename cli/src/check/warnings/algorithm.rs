@@ -1,7 +1,7 @@
 //! Warnings about the training algorithm: its metrics, its epochs, its checkpoints and its models.
 
 use wire::algorithm::{Algorithm, Emission, Resume, StoppedModel, Unverified};
-use wire::request::{RESOURCE_NAMES, Request, RungExecution};
+use wire::request::{RESOURCE_NAMES, Request};
 
 use super::when;
 use crate::warning::{Code, Warning};
@@ -104,7 +104,7 @@ fn metric_frequency(request: &Request, algorithm: &Algorithm) -> Option<Warning>
 }
 
 fn resume(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    let restarts = request.is_spot() || request.rung_execution() == RungExecution::Promote;
+    let restarts = request.is_spot() || request.may_promote();
     match algorithm.resume {
         Resume::Works => None,
         Resume::Broken => when(restarts, || {

@@ -59,7 +59,7 @@ fn without_checkpoint(request: &Request) -> Option<Warning> {
 }
 
 fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
-    when(request.promotes() && request.checkpoint_uri().is_none(), || {
+    when(request.is_promotion_given() && request.checkpoint_uri().is_none(), || {
         Warning::new(
             Code::PromoteWithoutCheckpoint,
             "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \

@@ -9,6 +9,7 @@ use tuning::ids::{BracketId, TrialId};
 use tuning::ruling::{Ruling, Verdict};
 use tuning::state::{Arrival, Rung, State, Waiting};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
+use wire::forecast::Times;
 use wire::request::{RungExecution, RungsWhy};
 
 use super::words;
@@ -105,10 +106,11 @@ fn compared(epoch: Epochs, level: Epochs) -> Compared {
 /// Returns how rungs are executed and, if the request's `Auto` chose that, why. `None` without Hyperband.
 pub(super) fn execution(tuning: &Tuning) -> Option<String> {
     tuning.definition.compared()?;
-    let (execution, why) = tuning.request.rungs();
+    let (execution, why) = tuning.request.rungs(&tuning.definition.job, Times::ASSUMED);
     Some(match (tuning.definition.promotes(), execution, why) {
-        (Some(_), RungExecution::Promote, RungsWhy::Capped) => format!("Promote, because {why}"),
-        (None, RungExecution::Stop, why) if why != RungsWhy::Given => format!("Stop, because {why}"),
+        (_, _, RungsWhy::Given) => format!("{execution:?}"),
+        (Some(_), RungExecution::Promote, why) => format!("Promote, because {why}"),
+        (None, RungExecution::Stop, why) => format!("Stop, because {why}"),
         // A tuning keeps the execution that it was submitted with.
         (Some(_), _, _) => "Promote".to_owned(),
         (None, _, _) => "Stop".to_owned(),

@@ -18,6 +18,7 @@ use super::fields::{CompleteOnConvergence, EarlyStopping, EpochNumbering, SpotFa
 use super::{
     InstanceChoice, Request, RequestError, RungExecution, Strategy, micro_usd_down, micro_usd_up, ranges,
 };
+use crate::forecast::Times;
 
 /// Prices of the request's instance types and volume from the price list, in micro-dollars.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,26 +60,29 @@ impl Request {
             RequestError::field("HyperParameterTuningJobConfig.ParameterRanges", &error.to_string())
         })?;
         let cap = self.cap()?;
+        let job = self.job(prices);
+        let (execution, _) = self.rungs(&job, Times::ASSUMED);
+        let strategy = self.defined_strategy(execution)?;
         let definition = Definition {
             rules_version: RULES_VERSION,
             name: self.name().to_owned(),
             incarnation: incarnation.to_owned(),
             created,
             seed: self.seed(incarnation),
-            strategy: self.defined_strategy()?,
+            silence: self.silence(&strategy),
+            strategy,
             objective: self.objective(),
             initial: self.initial_configurations(&space)?,
             space,
             sampler: self.sampler(),
             limits: self.limits(),
-            job: self.job(prices),
+            job,
             cap,
             epochs: self.epochs(),
             capacity_wait_seconds: self.fields.controller.max_capacity_wait.unwrap_or(CAPACITY_WAIT_SECONDS),
             max_interruptions: self.fields.controller.max_interruptions.unwrap_or(3),
             refit: self.refits(),
             spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
-            silence: self.silence()?,
             max_diverged_epochs: self.fields.controller.max_diverged_epochs.unwrap_or(MAX_DIVERGED_EPOCHS),
             grants: false,
         };
@@ -186,7 +190,7 @@ impl Request {
         digest.iter().take(8).fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
     }
 
-    fn defined_strategy(&self) -> Result<definition::Strategy, RequestError> {
+    fn defined_strategy(&self, execution: RungExecution) -> Result<definition::Strategy, RequestError> {
         let hyperband = match self.strategy() {
             Strategy::Hyperband => self.hyperband_settings(),
             Strategy::Bayesian | Strategy::Random | Strategy::Grid => {
@@ -202,14 +206,17 @@ impl Request {
             .plan()
             .ok_or_else(|| RequestError::field(path, "MaxResource parameter is not provided"))?
             .map_err(|error| RequestError::field(path, &error.to_string()))?;
-        let rungs = match self.rung_execution() {
+        let rungs = match execution {
             RungExecution::Promote => {
                 let scheduling = self.fields.controller.scheduling;
                 definition::RungExecution::Promote(scheduling.unwrap_or(Scheduling::Asynchronous))
             }
             RungExecution::Stop => definition::RungExecution::Stop,
         };
-        Ok(definition::Strategy::Hyperband { plan: self.fitting(&plan), rungs })
+        Ok(definition::Strategy::Hyperband {
+            plan: self.fitting(&plan, execution == RungExecution::Promote),
+            rungs,
+        })
     }
 
     /// Returns `Sampler`. The default is Model for the strategies Hyperband and Bayesian, and Random for strategy Random.
@@ -223,17 +230,17 @@ impl Request {
 
     /// Returns `NoObjectiveSeconds`. By default the decider ends only silent jobs of Hyperband, which must emit a value
     /// every epoch; other jobs may emit their only value at the end.
-    fn silence(&self) -> Result<Silence, RequestError> {
-        let epochs = match self.defined_strategy()? {
+    fn silence(&self, strategy: &definition::Strategy) -> Silence {
+        let epochs = match strategy {
             definition::Strategy::Hyperband { plan, .. } => plan.max_resource(),
             definition::Strategy::Independent | definition::Strategy::Median => 1,
         };
-        Ok(match self.fields.controller.no_objective_seconds {
+        match self.fields.controller.no_objective_seconds {
             Some(0) => Silence::Never,
             Some(seconds) => Silence::After(seconds),
             None if epochs > 1 => Silence::Adaptive,
             None => Silence::Never,
-        })
+        }
     }
 
     /// Returns whether the median rule stops training jobs: `TrainingJobEarlyStoppingType` `Auto`.

@@ -3,10 +3,14 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tuning::limits::MAX_TRAINING_JOBS;
+use serde_json::json;
+use tuning::definition::JobShape;
+use tuning::ids::ChoiceId;
+use tuning::money::MicroUsd;
 
 use super::Request;
 use crate::algorithm::Resume;
+use crate::forecast::{self, Setting, Times};
 
 /// `RungExecution` as the request sets it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -29,6 +33,14 @@ pub enum RungExecution {
     Promote,
 }
 
+/// `Auto` promotes if that pays for at least this share of the configurations that `Stop` pays for, in percent. On
+/// recorded curves a promotion then ends sooner with an equal value; below, it tries too few configurations
+/// (docs/SEARCH.md, "Stop or Promote under a cap").
+const PROMOTE_FROM_PERCENT: u64 = 77;
+
+/// Least number of simulated trials: the first trials at a rung have few rivals, which the later ones make up for.
+const TRIALS_SIMULATED: u32 = 50;
+
 /// Why rungs are executed as they are. Its text is a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RungsWhy {
@@ -42,10 +54,28 @@ pub enum RungsWhy {
     NoResourceHyperParameter,
     /// Auto: a promoted trial would start again from the first epoch.
     NoCheckpoints,
-    /// Auto: the training jobs are too few for so many, which a full set with promotions has.
-    FewJobs(u32),
-    /// Auto: a cap limits the jobs that run at once, and trials can resume.
-    Capped,
+    /// Auto: the number of jobs that the cap pays is unknown without the price.
+    NoPrice,
+    /// Auto: the configurations that cap and training jobs pay for.
+    Forecast(Configurations),
+}
+
+/// How many configurations the cap and the training jobs pay for, in proportion to simulated full sets of brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Configurations {
+    /// With `Stop`.
+    pub stop: u64,
+    /// With `Promote`.
+    pub promote: u64,
+    /// The times of the simulated jobs.
+    pub times: Times,
+}
+
+impl Configurations {
+    fn choice(&self) -> RungExecution {
+        let enough = self.stop.saturating_mul(PROMOTE_FROM_PERCENT);
+        if self.promote.saturating_mul(100) >= enough { RungExecution::Promote } else { RungExecution::Stop }
+    }
 }
 
 impl fmt::Display for RungsWhy {
@@ -62,38 +92,64 @@ impl fmt::Display for RungsWhy {
             Self::NoCheckpoints => formatter.write_str(
                 "the request does not show working checkpoints, so promoted trials would restart at their first epoch",
             ),
-            Self::FewJobs(full_set) => write!(
-                formatter,
-                "each promotion is a training job, and MaxNumberOfTrainingJobs is below the {full_set} of a full set \
-                 with promotions",
-            ),
-            Self::Capped => formatter.write_str(
-                "trials resume from checkpoints, and a job that ends at its rung reserves less of MaxCostUsd, so more \
-                 jobs run at once",
-            ),
+            Self::NoPrice => {
+                formatter.write_str("the price is unknown here; a stack decides with the price at the submission")
+            }
+            Self::Forecast(paid) => {
+                let Configurations { stop, promote, times } = paid;
+                let (startup, epoch) = (Seconds(times.startup_ms), Seconds(times.epoch_ms));
+                write!(formatter, "with {startup} per start-up and {epoch} per epoch, MaxCostUsd and the training jobs ")?;
+                match paid.choice() {
+                    RungExecution::Promote => write!(
+                        formatter,
+                        "pay for {promote} configurations, with Stop for {stop}; a job that ends at its rung reserves \
+                         less, so more jobs run at once",
+                    ),
+                    RungExecution::Stop => {
+                        write!(formatter, "pay for {stop} configurations, with Promote only for {promote}")
+                    }
+                }
+            }
         }
     }
 }
 
-impl Request {
-    /// Returns how rungs are executed.
-    pub fn rung_execution(&self) -> RungExecution {
-        self.rungs().0
-    }
+/// Milliseconds that are shown as seconds.
+struct Seconds(u64);
 
-    /// Returns how rungs are executed, and why.
+impl fmt::Display for Seconds {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1_000, self.0 % 1_000);
+        if rest == 0 {
+            return write!(formatter, "{whole} s");
+        }
+        let fraction = format!("{rest:03}");
+        write!(formatter, "{whole}.{} s", fraction.trim_end_matches('0'))
+    }
+}
+
+impl Request {
+    /// Returns how rungs are executed, and why, where `job` is what one training job runs on, with its price.
     ///
-    /// `Auto` is `Promote` where a cap limits the jobs that run at once, trials can resume, and the training jobs are
-    /// enough for the promotions of a full set of brackets.
-    pub fn rungs(&self) -> (RungExecution, RungsWhy) {
+    /// `Auto` is `Promote` where a cap is set, trials can resume, and the cap and the training jobs pay for nearly as
+    /// many configurations as with `Stop`. A simulation of full sets of brackets with jobs of these `times` shows that.
+    pub fn rungs(&self, job: &JobShape, times: Times) -> (RungExecution, RungsWhy) {
         match self.given_rung_execution() {
             GivenRungExecution::Stop => (RungExecution::Stop, RungsWhy::Given),
             GivenRungExecution::Promote => (RungExecution::Promote, RungsWhy::Given),
-            GivenRungExecution::Auto => match self.obstacle_to_promotion() {
-                Some(why) => (RungExecution::Stop, why),
-                None => (RungExecution::Promote, RungsWhy::Capped),
+            GivenRungExecution::Auto => match self.configurations(job, times) {
+                Err(why) => (RungExecution::Stop, why),
+                Ok(paid) => (paid.choice(), RungsWhy::Forecast(paid)),
             },
         }
+    }
+
+    /// Returns the request with this `RungExecution`.
+    #[must_use]
+    pub fn with_rungs(&self, execution: RungExecution) -> Self {
+        let mut body = self.body.clone();
+        body["Controller"]["RungExecution"] = json!(execution);
+        Self::from_stored(body)
     }
 
     fn given_rung_execution(&self) -> GivenRungExecution {
@@ -101,8 +157,17 @@ impl Request {
     }
 
     /// Returns whether the request asks for promotions itself.
-    pub(crate) fn is_promotion_given(&self) -> bool {
+    pub fn is_promotion_given(&self) -> bool {
         self.given_rung_execution() == GivenRungExecution::Promote
+    }
+
+    /// Returns whether trials may be promoted: the request asks for it, or `Auto` may choose it.
+    pub fn may_promote(&self) -> bool {
+        match self.given_rung_execution() {
+            GivenRungExecution::Stop => false,
+            GivenRungExecution::Promote => self.strategy().compares_trials(),
+            GivenRungExecution::Auto => self.obstacle_to_promotion().is_none(),
+        }
     }
 
     fn obstacle_to_promotion(&self) -> Option<RungsWhy> {
@@ -115,13 +180,31 @@ impl Request {
         if self.resource_hyperparameter().is_none() {
             return Some(RungsWhy::NoResourceHyperParameter);
         }
-        if !self.resumes() {
-            return Some(RungsWhy::NoCheckpoints);
+        (!self.resumes()).then_some(RungsWhy::NoCheckpoints)
+    }
+
+    fn configurations(&self, job: &JobShape, times: Times) -> Result<Configurations, RungsWhy> {
+        if let Some(why) = self.obstacle_to_promotion() {
+            return Err(why);
         }
-        let Some(plan) = self.whole_plan() else { return Some(RungsWhy::NoRungs) };
-        let full_set = plan.jobs().saturating_add(u32::from(self.refits()));
-        let jobs = self.given_max_jobs().unwrap_or(full_set).min(MAX_TRAINING_JOBS);
-        (jobs < full_set).then_some(RungsWhy::FewJobs(full_set))
+        let whole = self.whole_plan().ok_or(RungsWhy::NoRungs)?;
+        let cap = self.cap().ok().flatten().ok_or(RungsWhy::NoCap)?;
+        let all = paid_ms(cap, job).ok_or(RungsWhy::NoPrice)?;
+        let refit_ms = if self.refits() { times.job_ms(whole.max_resource()) } else { 0 };
+        let jobs = u64::from(self.max_jobs().saturating_sub(u32::from(self.refits())));
+        let held = self.max_instances().map_or(u32::MAX, |most| most / self.instance_count().max(1));
+        let workers = self.max_parallel().min(held).max(1);
+        let count = |execution| {
+            let plan = self.fitting(&whole, execution == RungExecution::Promote);
+            let sets = TRIALS_SIMULATED.div_ceil(plan.trials().max(1));
+            let trials = plan.trials().saturating_mul(sets);
+            let needed = forecast::full_set(&plan, execution).saturating_mul(sets);
+            let setting = Setting { plan: &plan, jobs: needed, trials, workers, times, resumes: true };
+            let billed = forecast::expected(execution, &setting).billed_ms;
+            let by_jobs = share(u64::from(trials), jobs, u64::from(needed));
+            by_jobs.min(share(u64::from(trials), all.saturating_sub(refit_ms), billed))
+        };
+        Ok(Configurations { stop: count(RungExecution::Stop), promote: count(RungExecution::Promote), times })
     }
 
     /// Returns whether a promoted trial continues from its checkpoint, as far as the request shows.
@@ -129,4 +212,16 @@ impl Request {
         let works = self.built_in().is_none_or(|algorithm| algorithm.resume == Resume::Works);
         self.checkpoint_uri().is_some() && works
     }
+}
+
+/// Returns how many of `trials` an amount pays for, if all of them need `needed`.
+fn share(trials: u64, amount: u64, needed: u64) -> u64 {
+    let paid = u128::from(trials).saturating_mul(u128::from(amount)) / u128::from(needed.max(1));
+    u64::try_from(paid).unwrap_or(u64::MAX)
+}
+
+/// Returns the time of jobs that `cap` pays, in ms. `None` without a price.
+fn paid_ms(cap: MicroUsd, job: &JobShape) -> Option<u64> {
+    let hour = job.instances(ChoiceId(0)).cost(3_600)?;
+    Some(share(3_600_000, cap.0, hour.0))
 }

@@ -9,7 +9,6 @@ use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
-use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::Time;
 
@@ -47,8 +46,7 @@ fn the_sample_request_is_converted_to_a_definition() {
         ("hb1", "hb1-3fa1c2", Time(1_700_000_000_000))
     );
     assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Model, None, 3));
-    // 30 jobs fill the two first of the brackets of 27, 12, 6 and 4 trials.
-    let plan = Plan::hyperband(1, 30, 3).unwrap().part(0..2).unwrap();
+    let plan = Plan::hyperband(1, 30, 2).unwrap().highest(30);
     assert_eq!(made.strategy, Strategy::Hyperband { plan, rungs: tuning::definition::RungExecution::Stop });
     assert_eq!(made.objective, Objective::Maximize);
     assert_eq!((made.limits.max_jobs, made.limits.max_parallel), (30, 4));
@@ -85,10 +83,7 @@ fn absent_fields_take_their_defaults() {
     )
     .unwrap();
     // num_round is 30: a full set of the brackets of 1 to 30 has 27 + 12 + 6 + 4 trials.
-    assert_eq!(
-        Ok(made.strategy),
-        Strategy::hyperband(Epochs(1), Epochs(30), 3, tuning::definition::RungExecution::Stop)
-    );
+    assert_eq!(made.plan(), &Plan::hyperband(1, 30, 2).unwrap().highest(49));
     assert_eq!(made.limits.max_jobs, 49);
     assert_eq!(
         (made.job.max_runtime_seconds, made.job.max_wait_seconds, made.job.rate),
@@ -216,7 +211,7 @@ fn the_epochs_of_a_built_in_are_set_unless_the_request_sets_them() {
 }
 
 #[test]
-fn with_enough_jobs_for_the_model_one_bracket_compares_late() {
+fn with_a_model_one_bracket_compares_late() {
     let plan = |jobs: u32, controller: Value| {
         let change = |body: &mut Value| {
             body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(jobs);
@@ -226,13 +221,15 @@ fn with_enough_jobs_for_the_model_one_bracket_compares_late() {
     };
     // 30 epochs, compared at an eighth, a quarter and half of them.
     let late = Plan::hyperband(1, 30, 2).unwrap().highest(50);
-    assert_eq!(plan(50, json!({})), late);
-    assert_eq!(
-        late.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>(),
-        [3, 7, 15, 30]
-    );
+    for jobs in [8, 9, 49, 50, 500] {
+        assert_eq!(plan(jobs, json!({})), late, "{jobs} jobs");
+    }
+    let levels =
+        |plan: &Plan| plan.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>();
+    assert_eq!(levels(&late), [3, 7, 15, 30]);
+    // Fewer jobs cannot fill three comparisons.
+    assert_eq!(levels(&plan(7, json!({}))), [7, 15, 30]);
     let usual = Plan::hyperband(1, 30, 3).unwrap();
-    assert_eq!(plan(49, json!({})), usual);
     assert_eq!(plan(50, json!({"ReductionFactor": 3})), usual);
     assert_eq!(plan(50, json!({"Sampler": "Sobol"})), usual);
 }

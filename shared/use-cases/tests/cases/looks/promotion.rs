@@ -40,6 +40,22 @@ fn said(explanation: &Explanation, kind: Kind) -> Vec<&str> {
 }
 
 #[test]
+fn the_choice_of_auto_is_explained() {
+    let mut body = request("t", 4);
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    config["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"] = json!(81);
+    config["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(100);
+    body["TrainingJobDefinition"]["CheckpointConfig"] = json!({"S3Uri": "s3://example-bucket/checkpoints"});
+    body["Controller"]["ResourceHyperParameter"] = json!("epochs");
+    body["Controller"]["MaxCostUsd"] = json!(300);
+    let world = World::of(MemoryTable::new(), &body);
+    let explanation = explained(&world, 0);
+    let execution = explanation.rung_execution.unwrap();
+    let expect = "Promote, because with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for ";
+    assert!(execution.starts_with(expect), "{execution}");
+}
+
+#[test]
 fn a_promotion_is_explained_with_the_other_trials_of_the_rung() {
     let mut world = promoting();
     trained(&mut world, 0, 4, 0.5, 10);

@@ -7,7 +7,7 @@ use tuning::definition::Scheduling;
 
 use super::{violation, when};
 use crate::request::{
-    NUMBER_PATTERN, RESOURCE_NAMES, Request, RungExecution, Strategy, Violation, compile_pattern, shortened,
+    NUMBER_PATTERN, RESOURCE_NAMES, Request, Strategy, Violation, compile_pattern, shortened,
 };
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
@@ -96,7 +96,7 @@ pub(super) fn resource_order(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn promotion(request: &Request) -> Vec<Violation> {
-    if request.rung_execution() == RungExecution::Stop {
+    if !request.is_promotion_given() {
         return Vec::new();
     }
     if !request.strategy().compares_trials() {
@@ -128,7 +128,7 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
 pub(super) fn scheduling(request: &Request) -> Vec<Violation> {
     let synchronous = request.fields().controller.scheduling == Some(Scheduling::Synchronous);
     when(
-        synchronous && request.rung_execution() == RungExecution::Stop,
+        synchronous && !request.is_promotion_given(),
         "Controller.Scheduling",
         "Invalid Scheduling 'Synchronous': expected 'Asynchronous' unless RungExecution is 'Promote'; for example, set \
          RungExecution to 'Promote'",

@@ -4,36 +4,88 @@ use serde_json::json;
 use tuning::definition::Scheduling;
 
 use super::*;
+use crate::forecast::Times;
 use crate::sample;
 
-/// Returns a request for a capped tuning whose trials can resume, after `changes`.
+/// Returns a request for a capped tuning whose trials can resume, after `changes`. An instance hour costs 1 USD.
 fn resuming(changes: Value) -> Request {
     let resuming = sample::with(
         sample::request("t"),
         json!({
-            "HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": null}},
+            "HyperParameterTuningJobConfig": {
+                "ResourceLimits": {"MaxNumberOfTrainingJobs": null},
+                "StrategyConfig": {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 81}},
+            },
             "TrainingJobDefinition": {"CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"}},
-            "Controller": {"ResourceHyperParameter": "epochs"},
+            "Controller": {
+                "ResourceHyperParameter": "epochs", "MaxCostUsd": 10, "InstancePricesUsdPerHour": {"ml.m5.large": 1},
+            },
         }),
     );
     Request::check(sample::with(resuming, changes)).unwrap_or_else(|error| panic!("{error}"))
 }
 
+fn rungs_with(changes: Value, times: Times) -> (RungExecution, RungsWhy) {
+    let request = resuming(changes);
+    let job = request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap().job;
+    request.rungs(&job, times)
+}
+
 fn rungs(changes: Value) -> (RungExecution, RungsWhy) {
-    resuming(changes).rungs()
+    rungs_with(changes, Times::ASSUMED)
 }
 
 fn jobs(jobs: u32) -> Value {
     json!({"HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": jobs}}})
 }
 
+fn paid(rungs: (RungExecution, RungsWhy)) -> Configurations {
+    match rungs.1 {
+        RungsWhy::Forecast(paid) => paid,
+        why => panic!("{why:?}"),
+    }
+}
+
 #[test]
-fn auto_promotes_where_a_cap_limits_the_jobs_and_trials_can_resume() {
-    let promote = (RungExecution::Promote, RungsWhy::Capped);
-    assert_eq!(rungs(json!({})), promote);
-    assert_eq!(rungs(json!({"Controller": {"RungExecution": "Auto"}})), promote);
-    // A full set of the brackets of 9, 5 and 3 trials has 5 promotions.
-    assert_eq!(rungs(jobs(22)), promote);
+fn auto_promotes_where_a_cap_pays_for_nearly_as_many_configurations_as_with_stop() {
+    let (execution, why) = rungs(jobs(500));
+    assert_eq!(execution, RungExecution::Promote);
+    let shown = why.to_string();
+    let expect = "with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for ";
+    assert!(shown.starts_with(expect) && shown.contains(", with Stop for "), "{shown}");
+    // With a long start-up, the start-ups of promotions cost more than the epochs that they save.
+    let slow = Times { startup_ms: 4_800_500, ..Times::ASSUMED };
+    let (execution, why) = rungs_with(jobs(500), slow);
+    assert_eq!(execution, RungExecution::Stop);
+    let shown = why.to_string();
+    assert!(
+        shown.starts_with("with 4800.5 s per start-up") && shown.contains("with Promote only for "),
+        "{shown}"
+    );
+}
+
+/// 49 and 50 jobs had different strategies, also where the cap paid for ten.
+#[test]
+fn regression_no_number_of_jobs_above_those_that_the_cap_pays_changes_the_execution() {
+    let all: Vec<_> = (40..=60).map(|number| rungs(jobs(number))).collect();
+    assert_eq!((all[0].0, paid(all[0]).stop < 40), (RungExecution::Promote, true), "the cap pays for fewer");
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+}
+
+/// Where the jobs are the limit, each promotion is a configuration less.
+#[test]
+fn auto_stops_where_the_training_jobs_are_the_limit() {
+    let (execution, why) = rungs(json!({"Controller": {"MaxCostUsd": 1_000},
+        "HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": 22}}}));
+    assert_eq!(execution, RungExecution::Stop);
+    assert_eq!(paid((execution, why)).stop, 22);
+    assert!(paid((execution, why)).promote < 15);
+}
+
+#[test]
+fn a_refit_leaves_less_for_the_search() {
+    let refit = json!({"Controller": {"Refit": "Best"}});
+    assert!(paid(rungs(refit)).stop < paid(rungs(json!({}))).stop);
 }
 
 #[test]
@@ -48,16 +100,13 @@ fn auto_stops_where_a_promotion_cannot_pay() {
     assert_eq!(stop(no_name), RungsWhy::NoResourceHyperParameter);
     let no_checkpoints = json!({"TrainingJobDefinition": {"CheckpointConfig": null}});
     assert_eq!(stop(no_checkpoints), RungsWhy::NoCheckpoints);
-    assert_eq!(stop(jobs(21)), RungsWhy::FewJobs(22));
-    assert_eq!(
-        stop(
-            json!({"Controller": {"Refit": "Best"}, "HyperParameterTuningJobConfig": jobs(22)["HyperParameterTuningJobConfig"]})
-        ),
-        RungsWhy::FewJobs(23)
-    );
     let random = json!({"HyperParameterTuningJobConfig": {"Strategy": "Random", "StrategyConfig": null,
         "ResourceLimits": {"MaxNumberOfTrainingJobs": 8}}});
     assert_eq!(stop(random), RungsWhy::NoRungs);
+    let request = resuming(json!({}));
+    let mut job = request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap().job;
+    job.rate = None;
+    assert_eq!(request.rungs(&job, Times::ASSUMED), (RungExecution::Stop, RungsWhy::NoPrice));
 }
 
 #[test]
@@ -69,11 +118,9 @@ fn a_given_execution_is_kept() {
 
 #[test]
 fn the_definition_has_the_execution_that_auto_chose() {
-    let priced = |cap: Value| {
-        let prices = json!({"InstancePricesUsdPerHour": {"ml.m5.large": 0.115}, "MaxCostUsd": cap});
-        let request = resuming(json!({"Controller": prices}));
-        request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap().promotes()
+    let promotes = |changes: Value| {
+        resuming(changes).definition(Time(0), "000000", &PriceAnswer::default()).unwrap().promotes()
     };
-    assert_eq!(priced(json!(5)), Some(Scheduling::Asynchronous));
-    assert_eq!(priced(json!(null)), None);
+    assert_eq!(promotes(jobs(500)), Some(Scheduling::Asynchronous));
+    assert_eq!(promotes(json!({"Controller": {"MaxCostUsd": null}})), None);
 }

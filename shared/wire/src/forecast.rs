@@ -1,4 +1,5 @@
-//! Simulates a plan in whole milliseconds, to estimate its training jobs, epochs and time.
+//! Simulates a plan in whole milliseconds, to estimate its training jobs, epochs and time. `hyperband plan` shows the
+//! estimate, and `RungExecution` `Auto` decides by it.
 //!
 //! Assumes that all trials are equally likely to be the best, that a trial's rank is the same at every rung, that no
 //! job fails, and that a stop takes no time. With `Promote`, a rung closes when all its slots have ended. The
@@ -7,46 +8,68 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
+use crate::request::RungExecution;
 use hyperband::plan::Plan;
 use hyperband::ranking::Direction;
 use tuning::ids::TrialId;
 use tuning::state::{Rung, judge};
-use wire::request::RungExecution;
 
 /// Maximum number of simulated runs. The result is their mean.
 const RUNS_MAX: u32 = 20;
 /// Maximum number of trials over all runs. Plans with many trials get fewer runs.
 const TRIALS_SIMULATED: u32 = 20_000;
 
+/// The times of a training job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// From the start of a job to its first epoch, in ms.
+    pub startup_ms: u64,
+    /// Of an epoch, in ms.
+    pub epoch_ms: u64,
+}
+
+impl Times {
+    /// What the controller assumes before the first job: the times of a small training on SageMaker.
+    pub const ASSUMED: Self = Self { startup_ms: 180_000, epoch_ms: 60_000 };
+
+    /// Returns the time of a job that trains `epochs` epochs, in ms.
+    pub fn job_ms(self, epochs: u32) -> u64 {
+        u64::from(epochs).saturating_mul(self.epoch_ms).saturating_add(self.startup_ms)
+    }
+}
+
 /// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
-    pub(crate) plan: &'a Plan,
+pub struct Setting<'a> {
+    /// Brackets and rungs.
+    pub plan: &'a Plan,
     /// Maximum number of training jobs.
-    pub(crate) jobs: u32,
+    pub jobs: u32,
     /// Maximum number of trials.
-    pub(crate) trials: u32,
+    pub trials: u32,
     /// Maximum number of parallel jobs.
-    pub(crate) workers: u32,
-    pub(crate) startup_ms: u64,
-    pub(crate) epoch_ms: u64,
+    pub workers: u32,
+    /// Start-up and epochs.
+    pub times: Times,
     /// Whether a promoted trial continues from its checkpoint.
-    pub(crate) resumes: bool,
+    pub resumes: bool,
 }
 
 /// The result of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Outcome {
-    pub(crate) jobs: u64,
-    pub(crate) epochs: u64,
+pub struct Outcome {
+    /// Training jobs.
+    pub jobs: u64,
+    /// Epochs of all jobs.
+    pub epochs: u64,
     /// Sum of the times of all jobs, including start-ups.
-    pub(crate) billed_ms: u64,
+    pub billed_ms: u64,
     /// Time from the first start to the last end.
-    pub(crate) wall_ms: u64,
+    pub wall_ms: u64,
 }
 
 /// Returns the mean outcome of several runs.
-pub(crate) fn expected(execution: RungExecution, setting: &Setting<'_>) -> Outcome {
+pub fn expected(execution: RungExecution, setting: &Setting<'_>) -> Outcome {
     let trials = setting.trials.min(setting.jobs).max(1);
     let runs = u64::from((TRIALS_SIMULATED / trials).clamp(1, RUNS_MAX));
     let mut sum = Outcome::default();
@@ -79,9 +102,9 @@ fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
     let mut started = vec![0_u32; brackets.len()];
     let mut queue: Queue<(usize, usize, u64)> = BinaryHeap::new();
     let mut outcome = Outcome::default();
-    let (mut trial, mut idle, mut now) = (0, setting.workers, 0);
+    let (mut trial, mut idle, mut now) = (0, setting.workers, 0_u64);
     let arrival = |at: u64, bracket: usize, rung: usize| {
-        at + setting.startup_ms + setting.epochs_ms(setting.plan.level(bracket, rung))
+        at.saturating_add(setting.times.job_ms(setting.plan.level(bracket, rung)))
     };
     loop {
         while idle > 0 && trial < setting.trials.min(setting.jobs) {
@@ -118,7 +141,7 @@ fn promoting(setting: &Setting<'_>, seed: u64) -> Outcome {
     let mut promoted: VecDeque<Job> = VecDeque::new();
     let mut queue: Queue<(Job, u64)> = BinaryHeap::new();
     let mut outcome = Outcome::default();
-    let (mut trial, mut jobs, mut idle, mut now) = (0, 0, setting.workers, 0);
+    let (mut trial, mut jobs, mut idle, mut now) = (0, 0, setting.workers, 0_u64);
     loop {
         while idle > 0 && jobs < setting.jobs {
             // Promotions have precedence over new trials: they close a bracket.
@@ -132,8 +155,7 @@ fn promoting(setting: &Setting<'_>, seed: u64) -> Outcome {
                 })
             });
             let Some(job) = job else { break };
-            let end = now + setting.startup_ms + setting.epochs_ms(setting.epochs_of(job));
-            queue.push(Reverse((end, job.0, (job, now))));
+            queue.push(Reverse((now.saturating_add(setting.job_ms(job)), job.0, (job, now))));
             (jobs, idle) = (jobs + 1, idle - 1);
         }
         let Some(Reverse((at, _, (job, began)))) = queue.pop() else { return outcome };
@@ -156,8 +178,8 @@ fn promoting(setting: &Setting<'_>, seed: u64) -> Outcome {
 }
 
 impl Setting<'_> {
-    fn epochs_ms(&self, epochs: u32) -> u64 {
-        u64::from(epochs).saturating_mul(self.epoch_ms)
+    fn job_ms(&self, job: Job) -> u64 {
+        self.times.job_ms(self.epochs_of(job))
     }
 
     /// Returns how many epochs the job trains.
@@ -177,7 +199,7 @@ impl Outcome {
 }
 
 /// Returns the number of training jobs of one full set of brackets.
-pub(crate) fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
+pub fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
     match execution {
         RungExecution::Stop => plan.trials(),
         RungExecution::Promote => plan.jobs(),
@@ -185,13 +207,13 @@ pub(crate) fn full_set(plan: &Plan, execution: RungExecution) -> u32 {
 }
 
 /// Returns how many trials `jobs` training jobs suffice for, including promotions, in proportion to a full set.
-pub(crate) fn trials_of(plan: &Plan, execution: RungExecution, jobs: u32) -> u32 {
+pub fn trials_of(plan: &Plan, execution: RungExecution, jobs: u32) -> u32 {
     let trials = u64::from(jobs) * u64::from(plan.trials()) / u64::from(full_set(plan, execution).max(1));
     u32::try_from(trials).unwrap_or(u32::MAX)
 }
 
 /// Returns how many of the first `trials` each bracket gets.
-pub(crate) fn shares(plan: &Plan, trials: u32) -> Vec<u32> {
+pub fn shares(plan: &Plan, trials: u32) -> Vec<u32> {
     let mut started = vec![0; plan.brackets().len()];
     for _ in 0..trials {
         next_bracket(plan, &mut started);
@@ -225,7 +247,8 @@ mod tests {
 
     fn setting(plan: &Plan, workers: u32) -> Setting<'_> {
         let (jobs, trials) = (full_set(plan, RungExecution::Promote), plan.trials());
-        Setting { plan, jobs, trials, workers, startup_ms: 10, epoch_ms: 1, resumes: true }
+        let times = Times { startup_ms: 10, epoch_ms: 1 };
+        Setting { plan, jobs, trials, workers, times, resumes: true }
     }
 
     #[test]
