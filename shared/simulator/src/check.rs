@@ -85,6 +85,8 @@ pub(crate) struct Book {
     pub(crate) definition: Definition,
     /// The tuning that was requested.
     pub(crate) case: Case,
+    /// When its definition was stored, in ms.
+    created: i64,
     /// Whether its money comes in grants from the monthly cap.
     has_grants: bool,
     pub(crate) limits: limits::Limits,
@@ -117,8 +119,6 @@ pub(crate) struct Book {
     decisions: decisions::Decisions,
     /// Granted minus returned money, in micro-dollars.
     granted: u64,
-    /// The smallest reservation of a job, in micro-dollars.
-    pub(crate) least_reservation: Option<u64>,
     bounds: bounds::Bounds,
     pub(crate) promotions: promotion::Promotions,
 }
@@ -273,7 +273,7 @@ impl Checker {
         }
         if let Some(id) = pk.strip_prefix("T#") {
             if sk == stored::META {
-                return self.submitted(id, change);
+                return self.submitted(now, id, change);
             }
             if sk.starts_with("STEP#") {
                 return self.step(id, change);
@@ -295,7 +295,7 @@ impl Checker {
         Ok(())
     }
 
-    fn submitted(&mut self, id: &str, change: &Change) -> Result<(), String> {
+    fn submitted(&mut self, now: i64, id: &str, change: &Change) -> Result<(), String> {
         if change.old.is_some() || change.new.is_none() {
             return Err(format!("the definition of {id} was changed or deleted"));
         }
@@ -314,6 +314,7 @@ impl Checker {
             definition,
             limits: limits::Limits::of(&case),
             case,
+            created: now,
             has_grants: self.monthly_cap.is_some(),
             changed: BTreeMap::new(),
             launches: launch::Launches::default(),
@@ -332,7 +333,6 @@ impl Checker {
             notices: BTreeSet::new(),
             decisions: decisions::Decisions::default(),
             granted: 0,
-            least_reservation: None,
             bounds: bounds::Bounds::default(),
             promotions: promotion::Promotions::default(),
         };

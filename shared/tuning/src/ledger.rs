@@ -77,6 +77,10 @@ impl Ledger {
         if crate::planted!(CapWithoutReservations) {
             return self.cap.is_none_or(|cap| amount <= cap.minus(self.spent));
         }
+        if crate::planted!(CapHalfUsed) {
+            let half = |cap: MicroUsd| MicroUsd(cap.0 / 2).minus(self.total());
+            return self.cap.is_none_or(|cap| amount <= half(cap));
+        }
         self.available().is_none_or(|available| amount <= available)
     }
 

@@ -102,6 +102,7 @@ mod list {
         ForgetToSettle "a bill frees no reservation",
         StopFreesReservation "an accepted stop frees the job's reservation",
         CapWithoutReservations "the cap is compared with the spent money alone",
+        CapHalfUsed "no job starts that half of the cap does not pay",
         RetryKeepsReservation "a further attempt keeps the reservation of the former one",
         LateBillSettledAtZero "a bill that never came is settled at zero",
         ZeroBillBelieved "a bill of zero is accepted for a job that ran",

@@ -204,7 +204,7 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
             }
         }
         let Some(seconds) = book.case.max_runtime_seconds() else { continue };
-        let time_up = book.definition.created.0 + seconds * 1_000;
+        let time_up = book.created + seconds * 1_000;
         let due = time_up.max(arrived) + PERFORMED_MS;
         if deadlines.endings.get(id).is_some_and(|ending| *ending > due) {
             wrong.push(format!("MaxRuntime: {id} did not end in time after its MaxRuntimeInSeconds"));

@@ -15,6 +15,13 @@ use crate::world::ports::now;
 use crate::world::program::NONSENSE;
 use crate::world::training::{Job, Owner};
 
+/// The allowances of a reservation for the stop of a job and for the upload of its model, in seconds.
+const STOP_AND_UPLOAD_SECONDS: i64 = 300;
+/// The longest wait of a spot job beyond its running time, in seconds.
+const SPOT_WAIT_SECONDS: i64 = 900;
+/// The margin of a time limit after the first timed job, in percent of the usual time.
+const MARGIN_PERCENT_FEW: i64 = 280;
+
 /// Checks the whole history and records the violations.
 pub(crate) fn check(world: &mut World) {
     let mut wrong = Vec::new();
@@ -100,7 +107,7 @@ fn check_actions(world: &World, id: &str, wrong: &mut Vec<String>) {
                 book.replica.grants.is_settled()
             }
             ("notice", _) => {
-                let out = world.check.notices.get(&book.definition.name);
+                let out = world.check.notices.get(&book.case.name);
                 out.is_some_and(|notices| notices.contains(&row.action))
             }
             _ => false,
@@ -156,7 +163,7 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
     let billed = billed + world.kept_cost(id, |job| !hidden(job.key));
     // A bill above its reservation that came too late cannot be known.
     let overran = world.training.of(id).any(|job| job.overran);
-    if book.ended.is_some() && !overran && book.definition.job.rate.is_some() && billed > spent {
+    if book.ended.is_some() && !overran && billed > spent {
         wrong.push(format!("P1: the bills of {id} sum to {billed}, its ledger has only {spent} spent"));
     }
 }
@@ -164,9 +171,7 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
 /// Checks a tuning that ended at its cap: the unused part must be below 5 % of the cap, or below what the next job can
 /// cost.
 fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
-    let Some(book) = world.check.books.get(id).filter(|book| !book.definition.grants) else {
-        return;
-    };
+    let Some(book) = world.check.books.get(id).filter(|book| !book.has_grants) else { return };
     let (Some(cap), Some((EndReason::CostCap, _))) = (book.limits.cap, &book.ended) else { return };
     // The search is over when the refit starts, even if the cap is raised afterwards.
     let at_refit = book.jobs.values().filter(|job| job.launch.refit).filter_map(|job| job.limits.0).min();
@@ -174,33 +179,32 @@ fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
     let unused = cap.saturating_sub(book.money().0);
     // Every reservation contains the margin, also the one held back for a refit.
     let margin = book.margin * if book.case.choices.refit { 2 } else { 1 };
-    if unused >= (cap / 20).max(next_job_cost(world, id, book).map_or(cap, |cost| cost + margin)) {
+    if unused >= (cap / 20).max(next_job_cost(world, id, book) + margin) {
         wrong.push(format!("P1: {id} ended at its cap of {cap} micro-dollars with {unused} unused"));
     }
 }
 
-/// Returns the highest cost of the next job, in micro-dollars. `None` = no job was started.
-fn next_job_cost(world: &World, id: &str, book: &super::Book) -> Option<u64> {
+/// Returns the highest cost of the next job, in micro-dollars: at its time limits, or with Hyperband less, once a log
+/// showed how long a job takes. A refit needs another one.
+fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
     let choices = &book.case.choices;
-    let dearest = book.case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
-    // With promotion, the next job can be one of the longest. With `SpotFallback`, it can be a spot job with a long
-    // waiting time.
-    let longest = book.promotes() || choices.spot_fallback;
-    // A job that was slower than all before it has lengthened the limits of later jobs.
-    let slowest = || book.least_reservation.map(|least| least.max(slowest_job_cost(world, id, book)));
-    let next = if longest { book.most_reservation() } else { slowest().min(book.most_reservation()) };
-    // The cap can be lowered before any job starts.
-    let next = if book.case.changes.is_empty() { next } else { next.or(Some(dearest)) };
-    // The next job can run on more expensive instances than all jobs before. A refit holds back the same amount.
-    let next = if book.case.clusters() > 1 { Some(dearest) } else { next };
-    if choices.refit { Some(next.unwrap_or(dearest) + dearest) } else { next }
+    let limit = choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds);
+    let cost = |seconds: i64| {
+        let kept = book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.keep_alive_seconds)).max();
+        book.case.dearest(seconds + STOP_AND_UPLOAD_SECONDS) + kept.unwrap_or(0)
+    };
+    let is_timed = world.training.of(id).any(|job| job.logged.is_some());
+    let epochs = choices.hyperband.filter(|_| is_timed).map(|(_, most, _)| most);
+    let shortened = epochs.map_or(limit, |epochs| {
+        SPOT_WAIT_SECONDS + slowest_job_seconds(world, id, epochs) * MARGIN_PERCENT_FEW / 100
+    });
+    let one = cost(limit.min(shortened));
+    if choices.refit { one + cost(limit) } else { one }
 }
 
-/// Returns the cost of a job that takes 1.5 times as long as the slowest configuration so far and a start-up of ten
-/// minutes, in micro-dollars. No shortened limit of a new job must be longer.
-fn slowest_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
+/// Returns how long a job of the slowest configuration so far takes, with all epochs, the longest tail and a start-up of ten
+/// minutes.
+fn slowest_job_seconds(world: &World, id: &str, epochs: u32) -> i64 {
     let slowest = world.training.of(id).map(|job| job.program.epoch_ms).max().unwrap_or(0);
-    let Some(epochs) = book.definition.max_resource() else { return 0 };
-    let seconds = (slowest.saturating_mul(epochs.0.into()) + world.longest_tail(id)) / 1_000 + 600;
-    book.case.dearest(seconds.saturating_mul(3) / 2 + 300)
+    (slowest.saturating_mul(epochs.into()) + world.longest_tail(id)) / 1_000 + 600
 }

@@ -139,15 +139,6 @@ impl Book {
         Shape::of(&self.case).filter(|_| self.case.promotes())
     }
 
-    pub(super) fn promotes(&self) -> bool {
-        self.shape().is_some()
-    }
-
-    /// Returns the largest reservation of a job, in micro-dollars.
-    pub(super) fn most_reservation(&self) -> Option<u64> {
-        self.jobs.values().map(|job| job.reservation).max()
-    }
-
     fn is_synchronous(&self) -> bool {
         self.case.closes_rungs()
     }

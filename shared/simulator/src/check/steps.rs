@@ -322,10 +322,6 @@ impl Book {
         if self.jobs.insert(key, book).is_some() {
             return Err(format!("P2: job {key} was ordered twice"));
         }
-        // A refit job trains to the epoch of the best value, which can be a small one.
-        if !launch.refit {
-            self.least_reservation = Some(self.least_reservation.map_or(reservation, |r| r.min(reservation)));
-        }
         self.check_start_limits()?;
         self.check_capacity_of_start(key)?;
         let most = self.case.counted_jobs();
