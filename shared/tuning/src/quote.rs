@@ -6,7 +6,7 @@ use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::CUT_LIMIT_FACTOR;
 use crate::money::MicroUsd;
-use crate::runtime::{Runtime, epochs_of, runtime};
+use crate::runtime::{Goal, Runtime, epochs_of, runtime};
 use crate::state::{State, Trial};
 use crate::time::Millis;
 
@@ -50,7 +50,7 @@ impl Quote {
 
     /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
     pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: Epochs) -> Self {
-        let Runtime { usual, .. } = runtime(definition, state, epochs, None);
+        let Runtime { usual, .. } = runtime(definition, state, (epochs, Goal::Last), None);
         Self::with(definition, state, definition.limits_for(usual))
     }
 
@@ -61,8 +61,7 @@ impl Quote {
 
     /// Quotes the first job of a new trial of a bracket, as the cap allows it; `None` if the cap does not.
     pub(crate) fn of_new_trial(definition: &Definition, state: &State, bracket: BracketId) -> Option<Self> {
-        let epochs = epochs_of(definition, bracket, RungId(0));
-        Self::affordable(definition, state, runtime(definition, state, epochs, None))
+        Self::of_promoted(definition, state, (bracket, RungId(0)), None)
     }
 
     /// Quotes the job of a trial that is promoted to a rung of a bracket and takes `own` for an epoch, as the cap allows
@@ -74,11 +73,13 @@ impl Quote {
         own: Option<Millis>,
     ) -> Option<Self> {
         let epochs = epochs_of(definition, bracket, rung);
-        Self::affordable(definition, state, runtime(definition, state, epochs, own))
+        let goal = Goal::of_rung(definition, bracket, rung);
+        Self::affordable(definition, state, runtime(definition, state, (epochs, goal), own))
     }
 
     /// Quotes a job with a limit that its share of the money left pays for, at most the usual one. If the share is too
-    /// small, the job gets the least limit that is worth sending.
+    /// small, the job gets the least limit that is worth sending. If money is plentiful and the usual time of a save is
+    /// unknown, the job gets what its share among all slots pays for.
     fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
         let usual = Self::with(definition, state, definition.limits_for(runtime.usual));
         let (Some(least), Some(left)) = (runtime.least, state.ledger.available()) else {
@@ -89,6 +90,9 @@ impl Quote {
         let share = left.shared_by(free_slots(definition, state));
         let amount = share.max(shortest).min(left).minus(state.ledger.margin);
         let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
+        let even_share = left.shared_by(state.max_parallel(definition)).minus(state.ledger.margin);
+        let generous = definition.longest_within(even_share, runtime.usual..=runtime.most, usual.instances);
+        let seconds = generous.unwrap_or(seconds);
         Self::with(definition, state, definition.limits_for(seconds)).paid(definition, state)
     }
 
@@ -106,23 +110,27 @@ impl Quote {
     /// Quotes the next attempt of a trial, whatever the cap allows.
     pub(crate) fn of_longest_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
         let rung = trial.start_rung(definition);
-        let epochs = trial.refit.unwrap_or_else(|| epochs_of(definition, trial.bracket, rung));
-        Self::of_attempt(definition, state, trial, epochs, trial.on_demand)
+        let work = trial.refit.map_or_else(
+            || (epochs_of(definition, trial.bracket, rung), Goal::of_rung(definition, trial.bracket, rung)),
+            |epochs| (epochs, Goal::Last),
+        );
+        Self::of_attempt(definition, state, trial, work, trial.on_demand)
     }
 
     /// Quotes the attempt on demand that replaces a spot job of the trial for `rung`.
     pub(crate) fn of_fallback(definition: &Definition, state: &State, trial: &Trial, rung: RungId) -> Self {
-        Self::of_attempt(definition, state, trial, epochs_of(definition, trial.bracket, rung), true)
+        let goal = Goal::of_rung(definition, trial.bracket, rung);
+        Self::of_attempt(definition, state, trial, (epochs_of(definition, trial.bracket, rung), goal), true)
     }
 
     fn of_attempt(
         definition: &Definition,
         state: &State,
         trial: &Trial,
-        epochs: Epochs,
+        work: (Epochs, Goal),
         on_demand: bool,
     ) -> Self {
-        let Runtime { usual, .. } = runtime(definition, state, epochs, trial.epoch_ms);
+        let Runtime { usual, .. } = runtime(definition, state, work, trial.epoch_ms);
         // A limit that ended the last job too early grows by a factor, so that all attempts together reserve little
         // more than the last one.
         let longer = trial.cut_limit.map_or(0, |cut| cut.saturating_mul(CUT_LIMIT_FACTOR));

@@ -29,14 +29,43 @@ pub struct Timings {
     pub epoch_ms: Vec<Millis>,
     /// The time from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<Millis>,
-    /// The time from the line of the last epoch to the end, one entry per job that completed or was ended there.
+    /// The time from the line of the last epoch to the end, one entry per job that was to train to `MaxResource` and
+    /// completed or was ended there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail_ms: Vec<Millis>,
+    /// The same of jobs that were to train to a lower rung: a program may save its model only at the last epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rung_tail_ms: Vec<Millis>,
+}
+
+/// Where the training of a job ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// At `MaxResource`, or where its program ends.
+    Last,
+    /// At a lower rung.
+    Rung,
+}
+
+impl Goal {
+    /// Returns the goal of a job for `rung`.
+    pub(crate) fn of_rung(definition: &Definition, bracket: BracketId, rung: RungId) -> Self {
+        Self::at(definition, definition.goal(bracket, rung))
+    }
+
+    /// Returns the goal of a job that is ordered or runs.
+    pub(crate) fn of_job(definition: &Definition, job: &Job) -> Self {
+        job.level.map_or(Self::Last, |level| Self::at(definition, level))
+    }
+
+    fn at(definition: &Definition, level: Epochs) -> Self {
+        if level < definition.largest_resource() { Self::Rung } else { Self::Last }
+    }
 }
 
 impl Timings {
     /// Adds the timing of a concluded job.
-    pub(crate) fn record(&mut self, Timing { epoch, startup, tail }: Timing) {
+    pub(crate) fn record(&mut self, goal: Goal, Timing { epoch, startup, tail }: Timing) {
         if let Some(time) = epoch {
             push(&mut self.epoch_ms, time);
         }
@@ -44,8 +73,12 @@ impl Timings {
             push(&mut self.startup_ms, time);
         }
         if let Some(time) = tail {
-            push(&mut self.tail_ms, time);
+            push(if goal == Goal::Last { &mut self.tail_ms } else { &mut self.rung_tail_ms }, time);
         }
+    }
+
+    fn tails(&self, goal: Goal) -> &[Millis] {
+        if goal == Goal::Last { &self.tail_ms } else { &self.rung_tail_ms }
     }
 }
 
@@ -100,9 +133,9 @@ fn tail(definition: &Definition, trial: &Trial, job: &Job, last_line: Time) -> O
     }
 }
 
-/// Returns the longest known tail; `None` while too few jobs have one.
-pub(crate) fn longest_tail(state: &State) -> Option<Millis> {
-    let tails = &state.timings.tail_ms;
+/// Returns the longest known tail of jobs with this goal; `None` while too few have one.
+pub(crate) fn longest_tail(state: &State, goal: Goal) -> Option<Millis> {
+    let tails = state.timings.tails(goal);
     tails.iter().max().copied().filter(|_| tails.len() >= TIMED_JOBS_NEEDED)
 }
 
@@ -119,8 +152,9 @@ struct Pace {
 impl Pace {
     /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
     /// timed job.
-    fn of(definition: &Definition, state: &State) -> Option<Self> {
-        let Timings { mut epoch_ms, mut startup_ms, tail_ms } = state.timings.clone();
+    fn of(definition: &Definition, state: &State, goal: Goal) -> Option<Self> {
+        let tail_ms = state.timings.tails(goal).to_vec();
+        let Timings { mut epoch_ms, mut startup_ms, .. } = state.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
                 let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
@@ -174,7 +208,7 @@ pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> E
     definition.goal(bracket, rung) - definition.level_below(bracket, rung)
 }
 
-/// The running times worth sending with a job, in seconds.
+/// The running times worth sending with a job, in seconds: `least <= usual <= most`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runtime {
     /// The least, when money is short: what most jobs need. `None` before a job was timed, and where every trial runs to
@@ -182,24 +216,34 @@ pub struct Runtime {
     pub least: Option<u64>,
     /// The usual one.
     pub usual: u64,
+    /// The longest, when money is plentiful: the usual one, or the user's limit while no job with all epochs has shown how
+    /// long it saves its model.
+    pub most: u64,
 }
 
 /// Returns the running times for a job that trains `epochs` epochs of a trial that is known to take `own` for one.
-pub fn runtime(definition: &Definition, state: &State, epochs: Epochs, own: Option<Millis>) -> Runtime {
+pub fn runtime(
+    definition: &Definition,
+    state: &State,
+    (epochs, goal): (Epochs, Goal),
+    own: Option<Millis>,
+) -> Runtime {
     let user = definition.job.max_runtime_seconds;
     // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
     // configurations.
     let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
-    let Some(pace) = definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state))
+    let Some(pace) =
+        definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state, goal))
     else {
-        return Runtime { least: None, usual: user };
+        return Runtime { least: None, usual: user, most: user };
     };
     let seconds = |epochs, base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
     let usual = seconds(epochs, MARGIN_PERCENT, MARGIN_PERCENT_FEW);
     // A job that trains for one rung needs all its epochs. Others seldom do.
     let most = if definition.promotes().is_some() { epochs } else { epochs.percent(LEAST_EPOCHS_PERCENT) };
     let least = seconds(most, LEAST_PERCENT, LEAST_PERCENT_FEW).min(usual);
-    Runtime { least: Some(least), usual }
+    let is_tail_unknown = goal == Goal::Last && state.timings.tail_ms.is_empty();
+    Runtime { least: Some(least), usual, most: if is_tail_unknown { user } else { usual } }
 }
 
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.

@@ -190,7 +190,8 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
     let choices = &book.case.choices;
     let limit = choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds);
     let cost = |seconds: i64| {
-        let kept = book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.keep_alive_seconds)).max();
+        let kept =
+            book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.keep_alive_seconds)).max();
         book.case.dearest(seconds + STOP_AND_UPLOAD_SECONDS) + kept.unwrap_or(0)
     };
     let is_timed = world.training.of(id).any(|job| job.logged.is_some());
@@ -206,5 +207,5 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
 /// minutes.
 fn slowest_job_seconds(world: &World, id: &str, epochs: u32) -> i64 {
     let slowest = world.training.of(id).map(|job| job.program.epoch_ms).max().unwrap_or(0);
-    (slowest.saturating_mul(epochs.into()) + world.longest_tail(id)) / 1_000 + 600
+    (slowest.saturating_mul(epochs.into()) + world.longest_tail(id, true)) / 1_000 + 600
 }

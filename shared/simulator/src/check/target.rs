@@ -52,8 +52,11 @@ impl World {
                 let stopped = book.is_some_and(|book| book.stop_why == Some(StopWhy::MaxResource));
                 stopped && job.logged.is_some_and(|(_, at)| at >= last)
             });
+            // A program that ignores its rung may train all epochs in one job.
+            let most = self.check.books.get(id).and_then(|book| book.case.choices.hyperband);
+            let all = job.logged.is_some_and(|(_, at)| most.is_some_and(|(_, most, _)| at >= most));
             // A deleted job may have ended before.
-            over || last || job.deleted
+            over || last || all || job.deleted
         };
         let mut ended = self.training.of(id).filter(ran_to_its_end);
         if !ended.any(|job| self.reached_target(id, job.key.trial)) {

@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::fact::JobPhase;
 use crate::limits::{LAST_EPOCH_GRACE, TAIL_FACTOR};
 use crate::ruling::StopWhy;
-use crate::runtime::longest_tail;
+use crate::runtime::{Goal, longest_tail};
 use crate::state::{Job, State, Trial};
 use crate::time::{Millis, Time};
 
@@ -22,19 +22,19 @@ pub(super) fn is_reached(definition: &Definition, trial: &Trial, job: &Job) -> b
 /// have.
 pub(super) fn stop(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let beyond = trial.resource() > definition.largest_resource();
-    let over = || grace_ends_at(state, trial, job).is_some_and(|end| end <= state.clock);
+    let over = || grace_ends_at(definition, state, trial, job).is_some_and(|end| end <= state.clock);
     (beyond || over()).then_some(StopWhy::MaxResource)
 }
 
 /// Returns when the next grace is over.
 pub(super) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     let last = state.jobs().filter(|(_, trial, job)| is_reached(definition, trial, job));
-    let ends = last.filter_map(|(_, trial, job)| grace_ends_at(state, trial, job));
+    let ends = last.filter_map(|(_, trial, job)| grace_ends_at(definition, state, trial, job));
     ends.filter(|end| *end > state.clock).min()
 }
 
-fn grace_ends_at(state: &State, trial: &Trial, job: &Job) -> Option<Time> {
-    let grace = grace(state)?;
+fn grace_ends_at(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Time> {
+    let grace = grace(state, Goal::of_job(definition, job))?;
     last_sign(trial, job).map(|sign| sign + grace)
 }
 
@@ -49,6 +49,6 @@ fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
 }
 
 /// Returns how long a job may run after its last line; `None` while too few tails are known.
-fn grace(state: &State) -> Option<Millis> {
-    longest_tail(state).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
+fn grace(state: &State, goal: Goal) -> Option<Millis> {
+    longest_tail(state, goal).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
 }

@@ -6,7 +6,7 @@ use crate::limits::CAP_LEVELS;
 use crate::money::MicroUsd;
 use crate::quote;
 use crate::ruling::{EndReason, Order, Ruling};
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::{Goal, Runtime, runtime};
 use crate::state::{State, Status};
 
 /// Publishes that a bill was above its reservation, once.
@@ -50,7 +50,8 @@ fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.ledger.spent;
     let shortest = definition.goal(BracketId(0), RungId(0));
-    let Runtime { least, usual } = runtime(definition, state, shortest, None);
+    let goal = Goal::of_rung(definition, BracketId(0), RungId(0));
+    let Runtime { least, usual, .. } = runtime(definition, state, (shortest, goal), None);
     let limits = definition.limits_for(least.unwrap_or(usual));
     let next = quote::worst_case(definition, state, limits, ChoiceId(0));
     let beyond = |percent: u32| {

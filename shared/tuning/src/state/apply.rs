@@ -15,7 +15,7 @@ use crate::limits::CAPACITY_MEMORY;
 use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{Order, RetryWhy, Ruling, StopWhy, TrialEnd};
-use crate::runtime::Timing;
+use crate::runtime::{Goal, Timing};
 use crate::state::{Bill, Fruitless, Job, Refittable, State, Status, Trial};
 use crate::summary::JobSummary;
 use crate::time::Time;
@@ -274,8 +274,9 @@ impl State {
         let summary = JobSummary { concluded: true, ..conclude::summary(key, trial, &job) };
         let without_instances = conclude::ended_without_instances(&job);
         let timing = Timing::of(definition, trial, &job);
+        let goal = Goal::of_job(definition, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
-        self.timings.record(timing);
+        self.timings.record(goal, timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.never_started || job.refused.is_some() || without_instances;
         if uncounted && trial.refit.is_none() {

@@ -60,6 +60,7 @@ fn regression_free_slots_share_the_money_that_is_left() {
     definition.cap = Some(MicroUsd(10_000 * SECOND));
     let mut run = Run::new(&definition);
     run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [144; 3]);
 }
@@ -72,6 +73,7 @@ fn regression_one_slow_configuration_does_not_size_every_reservation() {
     let mut run = Run::new(&definition);
     run.state.timings.epoch_ms = vec![Millis(10_000); 9];
     run.state.timings.epoch_ms.push(Millis(100_000));
+    run.state.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [131], "145 % of 9 x 10 seconds");
 }
@@ -82,6 +84,7 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
     definition.cap = Some(MicroUsd(100_000 * SECOND));
     let mut run = Run::new(&definition);
     run.state.timings.epoch_ms = vec![Millis(100_000); 50];
+    run.state.timings.tail_ms = vec![Millis(1_000); 2];
     run.take(&[submitted()]);
     train(&mut run, on(2, 0), 20, 3);
     run.take(&done(80, on(2, 0), 4, 0.9));
@@ -91,6 +94,39 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
         promoted.limits.max_runtime_seconds, 140,
         "137.5 % of 5 x 20 seconds and 205 % of a tail of 1"
     );
+}
+
+/// Jobs that export their model after the last epoch were ended at limits without the time of the export, although the cap
+/// was hardly used.
+#[test]
+fn regression_until_a_save_was_timed_plentiful_money_pays_for_the_user_s_limit() {
+    let mut definition = jobs(9, 2);
+    definition.cap = Some(MicroUsd(100_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    assert_eq!(limits(&run), [3_600; 2]);
+    // With less, each slot gets its part of the money: 1,000 s less the allowances of 300 s.
+    definition.cap = Some(MicroUsd(2_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.take(&[submitted()]);
+    assert_eq!(limits(&run), [700, 200]);
+}
+
+/// The short saves of jobs to lower rungs hid the long one of a whole training.
+#[test]
+fn regression_a_save_at_a_rung_does_not_show_how_long_the_last_one_takes() {
+    let mut definition = two_rungs(100, Scheduling::Asynchronous);
+    definition.cap = Some(MicroUsd(100_000 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.timings.epoch_ms = vec![Millis(10_000); 50];
+    run.state.timings.rung_tail_ms = vec![Millis(0); 20];
+    run.take(&[submitted()]);
+    assert!(limits(&run).iter().any(|seconds| *seconds < 3_600), "at the first rung");
+    run.take(&done(80, on(2, 0), 4, 0.9));
+    run.take(&done(90, on(0, 0), 4, 0.1));
+    assert_eq!(run.state.job(on(2, 1)).unwrap().limits.max_runtime_seconds, 3_600);
 }
 
 /// A limit below the user's could end each of the first jobs, and then the cap would pay for no whole job.

@@ -341,6 +341,7 @@ fn after_a_lack_of_capacity_a_short_spot_job_waits_longer() {
     definition.job.max_wait_seconds = Some(4_000);
     let mut run = Run::new(&definition);
     run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     let wait = |run: &Run, key| run.state.job(key).unwrap().limits.max_wait_seconds;
     assert_eq!(wait(&run, job(0)), Some(144 + 144));
