@@ -230,17 +230,16 @@ fn other_at_submission(brackets: &Brackets) -> Option<Warning> {
 pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
     request.hyperband()?;
     let compares = |plan: &Plan| plan.brackets().iter().any(|bracket| bracket.rungs().len() > 1);
-    let execution = if request.may_promote() { RungExecution::Promote } else { RungExecution::Stop };
-    let (whole, plan, jobs) = (request.whole_plan()?, request.plan(execution)?, request.max_jobs());
+    let (whole, plan) = (request.whole_plan()?, request.plan()?);
+    let jobs = request.max_jobs();
     (compares(&whole) && !compares(&plan)).then(|| {
+        let least = plan.eta().saturating_add(u32::from(request.refits()));
         Warning::new(
             Code::MaxJobsCompareNothing,
-            format!("{jobs} training jobs are too few to compare trials: each of them runs to its end."),
             format!(
-                "Set MaxNumberOfTrainingJobs to {} or more. A full set of brackets has {}.",
-                whole.eta(),
-                full_set(&whole, execution)
+                "MaxNumberOfTrainingJobs {jobs} is too few to compare trials: each trial runs to its end."
             ),
+            format!("Set MaxNumberOfTrainingJobs to {least} or more."),
         )
     })
 }
@@ -281,9 +280,9 @@ impl Brackets {
     fn of(request: &Request, hyperband: Hyperband, definition: &Definition, times: Times) -> Option<Self> {
         let (execution, why) = request.rungs(&definition.job, times);
         let (submitted, _) = request.rungs(&definition.job, Times::ASSUMED);
-        let (all, plan) = (request.whole_plan()?, request.plan(execution)?);
+        let (all, plan) = (request.whole_plan()?, request.plan()?);
         let whole = (all.brackets().len(), full_set(&all, execution));
-        let jobs = if request.given_max_jobs().is_some() { request.max_jobs() } else { whole.1 };
+        let jobs = request.max_jobs();
         let resumes = request.resumes();
         let instances = request.instance_count().max(1);
         let held = request.max_instances().map_or(u32::MAX, |most| most / instances);

@@ -27,11 +27,10 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
         startup_ms: milliseconds(options.startup_seconds),
         epoch_ms: milliseconds(options.mean_job_seconds / f64::from(table.max_resource())),
     };
-    let (execution, _) = request.rungs(&define(&request)?.job, times);
-    let mut request = request.with_rungs(execution);
-    if let Some(trials) = options.trials {
-        request = with_trials(&request, execution, trials);
-    }
+    let job = define(&request)?.job;
+    let (execution, _) = with_jobs(&request, options.trials).rungs(&job, times);
+    let jobs = options.trials.map(|trials| jobs_of(&request, execution, trials));
+    let request = with_jobs(&request.with_rungs(execution), jobs);
     let definition = define(&request)?;
     let checkpoints =
         CHECKPOINTS.iter().copied().filter(|at| options.until_seconds.is_some_and(|until| *at <= until));
@@ -66,19 +65,21 @@ fn milliseconds(seconds: f64) -> u64 {
     u64::try_from(curves::milliseconds(seconds)).unwrap_or(0)
 }
 
-/// Returns the request with the training jobs that `trials` configurations need. With promotions this is in proportion
-/// to a full set of brackets, so the number of configurations is approximate. The jobs choose the brackets.
-fn with_trials(request: &Request, execution: RungExecution, trials: u32) -> Request {
-    let jobs = match request.plan(execution).filter(|_| execution == RungExecution::Promote) {
-        Some(plan) => {
-            let jobs = u64::from(trials).saturating_mul(u64::from(plan.jobs()));
-            u32::try_from(jobs.div_ceil(u64::from(plan.trials().max(1)))).unwrap_or(u32::MAX)
-        }
-        None => trials,
-    };
+/// Returns the training jobs that `trials` configurations need. With promotions this is in proportion to a full set of
+/// brackets, so the number of configurations is approximate. The jobs choose the brackets.
+fn jobs_of(request: &Request, execution: RungExecution, trials: u32) -> u32 {
+    let Some(plan) = request.plan().filter(|_| execution == RungExecution::Promote) else { return trials };
+    let jobs = u64::from(trials).saturating_mul(u64::from(plan.jobs()));
+    u32::try_from(jobs.div_ceil(u64::from(plan.trials().max(1)))).unwrap_or(u32::MAX)
+}
+
+/// Returns the request with so many training jobs; unchanged without a number.
+fn with_jobs(request: &Request, jobs: Option<u32>) -> Request {
     let mut body = request.body().clone();
-    body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] =
-        jobs.min(MAX_TRAINING_JOBS).into();
+    if let Some(jobs) = jobs {
+        body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] =
+            jobs.min(MAX_TRAINING_JOBS).into();
+    }
     Request::from_stored(body)
 }
 

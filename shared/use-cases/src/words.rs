@@ -126,7 +126,9 @@ pub fn stop(why: StopWhy) -> String {
     match why {
         StopWhy::Rung { rung } => format!("stop ordered: the trial is not among the best at rung {rung}"),
         StopWhy::MaxResource => {
-            "stop ordered: the training job did not end after its last epoch, so its model may be missing".to_owned()
+            "stop ordered: the training job trained beyond its last epoch, or did not end in time after it, so its model may \
+             be missing"
+                .to_owned()
         }
         StopWhy::PastLevel { level } => {
             format!("stop ordered: the program trains beyond epoch {level}, the last epoch that it was given")

@@ -257,8 +257,8 @@ impl Request {
 
     /// Returns the plan of brackets and rungs, as far as the number of training jobs fills it, or `None` if the
     /// resources or the reduction factor are invalid.
-    pub fn plan(&self, execution: RungExecution) -> Option<Plan> {
-        self.whole_plan().map(|plan| self.fitting(&plan, execution == RungExecution::Promote))
+    pub fn plan(&self) -> Option<Plan> {
+        self.whole_plan().map(|plan| self.fitting(&plan))
     }
 
     /// Returns the plan with all brackets.
@@ -270,12 +270,12 @@ impl Request {
     }
 
     /// Returns the part of `plan` that the training jobs fill. The refit is not one of them.
-    pub(crate) fn fitting(&self, plan: &Plan, promotes: bool) -> Plan {
+    pub(crate) fn fitting(&self, plan: &Plan) -> Plan {
         let search = self.max_jobs().saturating_sub(u32::from(self.refits()));
         let late = || Plan::hyperband(plan.min_resource(), plan.max_resource(), LATE_FACTOR).ok();
         match late().filter(|_| self.compares_late()) {
             Some(late) => late.highest(search),
-            None => plan.fitting(search, promotes),
+            None => plan.fitting(search, self.may_promote()),
         }
     }
 

@@ -12,7 +12,7 @@ use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::RequestEcho;
 use wire::events::logs::MetricPattern;
 use wire::names::MAX_TUNING_NAME_CHARS;
-use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, RungExecution, TrainingJob};
+use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, TrainingJob};
 
 const CREATED: i64 = 1_789_000_000_000;
 const INCARNATION: &str = "abc123";
@@ -37,7 +37,7 @@ pub(crate) fn run(input: &[u8]) {
             let _ = definition.plan();
         }
         let _ = (training_job(&stored, &BTreeMap::new()), described(&stored), stored.tags());
-        let _ = (stored.plan(RungExecution::Promote), stored.cap(), stored.metric_regex(), stored.max_jobs());
+        let _ = (stored.plan(), stored.cap(), stored.metric_regex(), stored.max_jobs());
     }
 }
 
@@ -89,9 +89,7 @@ fn is_configured(request: &Request) -> bool {
 fn check_definition(request: &Request, definition: &Definition) {
     let text = serde_json::to_string(definition).unwrap_or_default();
     assert_eq!(serde_json::from_str::<Definition>(&text).ok().as_ref(), Some(definition), "{text}");
-    let execution =
-        if definition.promotes().is_some() { RungExecution::Promote } else { RungExecution::Stop };
-    assert_eq!(Some(definition.plan()), request.plan(execution).as_ref());
+    assert_eq!(Some(definition.plan()), request.plan().as_ref());
     assert!(definition.limits.max_parallel >= 1 && definition.limits.max_jobs >= 1);
     if let (Some(cap), Some(least)) = (definition.cap, definition.least_cap()) {
         assert!(least <= cap, "a cap below the cost of one job was accepted");

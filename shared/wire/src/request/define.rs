@@ -149,9 +149,10 @@ impl Request {
         let choices = self.instance_choices().into_iter().zip(definition.job.choices());
         let dearest = choices.max_by_key(|(_, choice)| definition.worst_case(limits, *choice));
         let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
+        let jobs = if self.refits() { "a training job and of the refit" } else { "a single training job" };
         let message = format!(
-            "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of a single training job ({} x {} \
-             at its time limits); raise MaxCostUsd, or set StoppingCondition.{} to the seconds that a job needs, now {}",
+            "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of {jobs} ({} x {} at its time \
+             limits); raise MaxCostUsd, or set StoppingCondition.{} to the seconds that a job needs, now {}",
             cents / 100,
             cents % 100,
             dearest.count,
@@ -213,10 +214,7 @@ impl Request {
             }
             RungExecution::Stop => definition::RungExecution::Stop,
         };
-        Ok(definition::Strategy::Hyperband {
-            plan: self.fitting(&plan, execution == RungExecution::Promote),
-            rungs,
-        })
+        Ok(definition::Strategy::Hyperband { plan: self.fitting(&plan), rungs })
     }
 
     /// Returns `Sampler`. The default is Model for the strategies Hyperband and Bayesian, and Random for strategy Random.

@@ -48,6 +48,8 @@ pub enum RungsWhy {
     Given,
     /// No trial is compared at a rung.
     NoRungs,
+    /// Auto: the only rung is that of the last epoch.
+    OneRung,
     /// Auto: no cap limits the jobs that run at once.
     NoCap,
     /// Auto: the program gets no number of epochs, so a job cannot end at a rung.
@@ -67,14 +69,15 @@ pub struct Configurations {
     pub stop: u64,
     /// With `Promote`.
     pub promote: u64,
+    /// With `Promote`, in percent of those with `Stop`, before both are rounded down to whole configurations.
+    pub percent: u64,
     /// The times of the simulated jobs.
     pub times: Times,
 }
 
 impl Configurations {
     fn choice(&self) -> RungExecution {
-        let enough = self.stop.saturating_mul(PROMOTE_FROM_PERCENT);
-        if self.promote.saturating_mul(100) >= enough { RungExecution::Promote } else { RungExecution::Stop }
+        if self.percent >= PROMOTE_FROM_PERCENT { RungExecution::Promote } else { RungExecution::Stop }
     }
 }
 
@@ -83,6 +86,7 @@ impl fmt::Display for RungsWhy {
         match self {
             Self::Given => formatter.write_str("the request sets RungExecution"),
             Self::NoRungs => formatter.write_str("the strategy compares no trials"),
+            Self::OneRung => formatter.write_str("there is only one rung, so no trial is promoted"),
             Self::NoCap => formatter.write_str(
                 "without MaxCostUsd no reservation keeps a job waiting, and Stop pays each start-up once",
             ),
@@ -96,18 +100,20 @@ impl fmt::Display for RungsWhy {
                 formatter.write_str("the price is unknown here; a stack decides with the price at the submission")
             }
             Self::Forecast(paid) => {
-                let Configurations { stop, promote, times } = paid;
+                let Configurations { stop, promote, times, .. } = paid;
                 let (startup, epoch) = (Seconds(times.startup_ms), Seconds(times.epoch_ms));
-                write!(formatter, "with {startup} per start-up and {epoch} per epoch, MaxCostUsd and the training jobs ")?;
+                write!(
+                    formatter,
+                    "with {startup} per start-up and {epoch} per epoch, MaxCostUsd and the training jobs pay for about \
+                     {promote} configurations with Promote and {stop} with Stop; ",
+                )?;
                 match paid.choice() {
                     RungExecution::Promote => write!(
                         formatter,
-                        "pay for {promote} configurations, with Stop for {stop}; a job that ends at its rung reserves \
-                         less, so more jobs run at once",
+                        "that is at least {PROMOTE_FROM_PERCENT} %, and a job that ends at its rung reserves less, so more \
+                         jobs run at once",
                     ),
-                    RungExecution::Stop => {
-                        write!(formatter, "pay for {stop} configurations, with Promote only for {promote}")
-                    }
+                    RungExecution::Stop => write!(formatter, "that is less than {PROMOTE_FROM_PERCENT} %"),
                 }
             }
         }
@@ -194,17 +200,25 @@ impl Request {
         let jobs = u64::from(self.max_jobs().saturating_sub(u32::from(self.refits())));
         let held = self.max_instances().map_or(u32::MAX, |most| most / self.instance_count().max(1));
         let workers = self.max_parallel().min(held).max(1);
-        let count = |execution| {
-            let plan = self.fitting(&whole, execution == RungExecution::Promote);
-            let sets = TRIALS_SIMULATED.div_ceil(plan.trials().max(1));
-            let trials = plan.trials().saturating_mul(sets);
+        let plan = self.fitting(&whole);
+        if plan.jobs() == plan.trials() {
+            return Err(RungsWhy::OneRung);
+        }
+        let sets = TRIALS_SIMULATED.div_ceil(plan.trials().max(1));
+        let trials = plan.trials().saturating_mul(sets);
+        let left = all.saturating_sub(refit_ms);
+        // Configurations are `trials * part.0 / part.1`.
+        let part = |execution| {
             let needed = forecast::full_set(&plan, execution).saturating_mul(sets);
             let setting = Setting { plan: &plan, jobs: needed, trials, workers, times, resumes: true };
             let billed = forecast::expected(execution, &setting).billed_ms;
-            let by_jobs = share(u64::from(trials), jobs, u64::from(needed));
-            by_jobs.min(share(u64::from(trials), all.saturating_sub(refit_ms), billed))
+            let (by_jobs, by_cap) = ((jobs, u64::from(needed.max(1))), (left, billed.max(1)));
+            if less(by_jobs, by_cap) { by_jobs } else { by_cap }
         };
-        Ok(Configurations { stop: count(RungExecution::Stop), promote: count(RungExecution::Promote), times })
+        let (stop, promote) = (part(RungExecution::Stop), part(RungExecution::Promote));
+        let count = |part: (u64, u64)| share(u64::from(trials), part.0, part.1);
+        let percent = ratio_percent(promote, stop);
+        Ok(Configurations { stop: count(stop), promote: count(promote), percent, times })
     }
 
     /// Returns whether a promoted trial continues from its checkpoint, as far as the request shows.
@@ -212,6 +226,18 @@ impl Request {
         let works = self.built_in().is_none_or(|algorithm| algorithm.resume == Resume::Works);
         self.checkpoint_uri().is_some() && works
     }
+}
+
+/// Returns whether the first fraction is less than the second.
+fn less(one: (u64, u64), other: (u64, u64)) -> bool {
+    u128::from(one.0).saturating_mul(other.1.into()) < u128::from(other.0).saturating_mul(one.1.into())
+}
+
+/// Returns the first fraction in percent of the second, rounded down; 0 if the second is 0.
+fn ratio_percent(one: (u64, u64), other: (u64, u64)) -> u64 {
+    let wide = |a: u64, b: u64| u128::from(a).saturating_mul(b.into());
+    let percent = wide(one.0, other.1).saturating_mul(100).checked_div(wide(other.0, one.1));
+    percent.and_then(|percent| u64::try_from(percent).ok()).unwrap_or(0)
 }
 
 /// Returns how many of `trials` an amount pays for, if all of them need `needed`.

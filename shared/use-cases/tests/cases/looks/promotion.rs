@@ -51,7 +51,7 @@ fn the_choice_of_auto_is_explained() {
     let world = World::of(MemoryTable::new(), &body);
     let explanation = explained(&world, 0);
     let execution = explanation.rung_execution.unwrap();
-    let expect = "Promote, because with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for ";
+    let expect = "Promote, because with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for about ";
     assert!(execution.starts_with(expect), "{execution}");
 }
 

@@ -18,7 +18,8 @@ fn resuming(changes: Value) -> Request {
             },
             "TrainingJobDefinition": {"CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"}},
             "Controller": {
-                "ResourceHyperParameter": "epochs", "MaxCostUsd": 10, "InstancePricesUsdPerHour": {"ml.m5.large": 1},
+                "ReductionFactor": null, "ResourceHyperParameter": "epochs", "MaxCostUsd": 10,
+                "InstancePricesUsdPerHour": {"ml.m5.large": 1},
             },
         }),
     );
@@ -51,17 +52,51 @@ fn auto_promotes_where_a_cap_pays_for_nearly_as_many_configurations_as_with_stop
     let (execution, why) = rungs(jobs(500));
     assert_eq!(execution, RungExecution::Promote);
     let shown = why.to_string();
-    let expect = "with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for ";
-    assert!(shown.starts_with(expect) && shown.contains(", with Stop for "), "{shown}");
+    let expect =
+        "with 180 s per start-up and 60 s per epoch, MaxCostUsd and the training jobs pay for about ";
+    assert!(shown.starts_with(expect) && shown.contains("that is at least 77 %, "), "{shown}");
     // With a long start-up, the start-ups of promotions cost more than the epochs that they save.
     let slow = Times { startup_ms: 4_800_500, ..Times::ASSUMED };
     let (execution, why) = rungs_with(jobs(500), slow);
     assert_eq!(execution, RungExecution::Stop);
     let shown = why.to_string();
     assert!(
-        shown.starts_with("with 4800.5 s per start-up") && shown.contains("with Promote only for "),
+        shown.starts_with("with 4800.5 s per start-up") && shown.ends_with("that is less than 77 %"),
         "{shown}"
     );
+}
+
+/// Whole configurations were compared, so each dollar more changed the execution.
+#[test]
+fn regression_a_higher_cap_does_not_change_the_execution_back_and_forth() {
+    let times = Times { startup_ms: 420_000, ..Times::ASSUMED };
+    let of = |cap: u32| {
+        let changes = json!({"Controller": {"MaxCostUsd": cap},
+        "HyperParameterTuningJobConfig": {
+            "StrategyConfig": {"HyperbandStrategyConfig": {"MaxResource": 27}},
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 1_000},
+        }});
+        rungs_with(changes, times).0
+    };
+    let all: Vec<_> = (1..=40).map(of).collect();
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+}
+
+/// The brackets that the jobs fill depended on the execution, so that 142 and 143 jobs were compared on other brackets.
+#[test]
+fn regression_with_a_reduction_factor_both_executions_are_compared_on_the_same_brackets() {
+    let of = |jobs: u32| {
+        rungs(json!({"Controller": {"MaxCostUsd": 50, "ReductionFactor": 3},
+            "HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": jobs}}}))
+    };
+    let all: Vec<_> = (82..=205).map(|jobs| of(jobs).0).collect();
+    assert!(all.windows(2).filter(|pair| pair[0] != pair[1]).count() <= 1, "{all:?}");
+}
+
+#[test]
+fn auto_does_not_promote_where_there_is_one_rung() {
+    let one = json!({"HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxNumberOfTrainingJobs": 1}}});
+    assert_eq!(rungs(one), (RungExecution::Stop, RungsWhy::OneRung));
 }
 
 /// 49 and 50 jobs had different strategies, also where the cap paid for ten.
