@@ -11,6 +11,7 @@ use tuning::ids::ChoiceId;
 use tuning::limits::MIN_RUNTIME_SECONDS;
 use tuning::money::MicroUsd;
 use tuning::time::Time;
+use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials_of};
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
 
 use crate::arguments::{self, Output};
@@ -20,7 +21,6 @@ use crate::output::{print_json, print_out_raw};
 use crate::run::ask;
 use crate::text::{duration, usd};
 use crate::warning::{Code, Warning};
-use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials_of};
 
 /// A usual margin of the controller's own time limits: between that after the first timed job and that after many.
 const MARGIN_PERCENT_USUAL: u64 = 150;
@@ -216,8 +216,8 @@ fn other_at_submission(brackets: &Brackets) -> Option<Warning> {
         Warning::new(
             Code::RungExecutionDiffers,
             format!(
-                "With these times RungExecution Auto is {execution:?}, but the controller does not know them: it assumes \
-                 {} s per start-up and {} s per epoch, and chooses {submitted:?}.",
+                "With these times RungExecution Auto is {execution:?}. The controller does not know them. It assumes {} s \
+                 per start-up and {} s per epoch, and chooses {submitted:?}.",
                 startup_ms.div_ceil(1_000),
                 epoch_ms.div_ceil(1_000),
             ),

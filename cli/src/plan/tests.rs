@@ -132,6 +132,15 @@ fn regression_auto_decides_by_the_times_of_the_plan_and_warns_if_the_controller_
     assert!(promotes("Auto") && !promotes("Stop"));
 }
 
+/// `plan` without options shows what the controller chooses.
+#[test]
+fn the_default_start_up_is_the_one_that_the_controller_assumes() {
+    let parsed = clap::Parser::try_parse_from(["hyperband", "plan", "request.json"]);
+    let arguments: arguments::Arguments = parsed.unwrap();
+    let arguments::Command::Plan(plan) = arguments.command else { panic!("plan") };
+    assert_eq!(plan.startup_seconds.0, Times::ASSUMED.startup_ms);
+}
+
 /// Returns an example of each warning that only `plan` has.
 pub(crate) fn examples() -> Vec<Warning> {
     let poor = outlook(|body| body["Controller"]["MaxCostUsd"] = json!(0.02));

@@ -8,11 +8,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::request::RungExecution;
 use hyperband::plan::Plan;
 use hyperband::ranking::Direction;
 use tuning::ids::TrialId;
 use tuning::state::{Rung, judge};
+
+use crate::request::RungExecution;
 
 /// Maximum number of simulated runs. The result is their mean.
 const RUNS_MAX: u32 = 20;
