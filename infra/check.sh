@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the templates without an account: their form, known mistakes, and every policy. Checks the form of the example pipeline.
+# Checks the templates without an account: their form, known mistakes, and every policy; the template also with each overlay, and with
+# all of them. Checks the form of the example pipeline.
 # Needs Python 3.11+. The script installs its tools into .work folders and then needs no network. tests/stack-template compares the template with the code.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -8,7 +9,16 @@ environment .work/check check-requirements.txt
 environment ../tests/stack/.work/sam ../tests/stack/requirements-sam.txt
 export SAM_CLI_TELEMETRY=0 AWS_EC2_METADATA_DISABLED=true AWS_DEFAULT_REGION=us-east-1
 
-for template in template.yaml samples/*/template.yaml; do
+overlays=(overlays/*.yaml)
+overlays=("${overlays[@]##*/}")
+overlays=("${overlays[@]%.yaml}")
+rm -f .work/merged-*.yaml
+for overlay in "${overlays[@]}"; do
+  python3 -B overlay.py "$overlay" > ".work/merged-$overlay.yaml"
+done
+python3 -B overlay.py "${overlays[@]}" > .work/merged-all.yaml
+
+for template in template.yaml .work/merged-*.yaml samples/*/template.yaml; do
   printf '%s\n' "$template"
   .work/check/bin/cfn-lint "$template"
   ../tests/stack/.work/sam/bin/sam validate --lint --template-file "$template" > /dev/null
@@ -18,7 +28,10 @@ done
 # The template without SAM, as in a release. It has the same roles and resources, so only its form can be wrong.
 environment .work/release release-requirements.txt
 .work/release/bin/python -B translate.py arm64 > .work/template-translated.yaml
-.work/check/bin/cfn-lint .work/template-translated.yaml
+.work/release/bin/python -B translate.py arm64 "${overlays[@]/#/--overlay=}" > .work/template-translated-all.yaml
+.work/check/bin/cfn-lint .work/template-translated.yaml .work/template-translated-all.yaml
+# The merge, and what deploy.sh does with it.
+python3 -B ../tests/stack/test_overlays.py
 # deploy-policy.json has the permissions of a deployment of the template.
 .work/check/bin/python -B ../tests/stack/test_deploy_policy.py
 # The example pipeline, by the schema of its format that the checker includes.

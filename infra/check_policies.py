@@ -27,6 +27,7 @@ PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId":
 VALUES = {
     "ExecutionRoleArns": "arn:aws:iam::111122223333:role/training",
     "CentralBusArn": "arn:aws:events:us-east-1:111122223333:event-bus/b",
+    "AllowedInstanceTypes": "ml.m5.*,ml.g5.xlarge",
     "KmsKeyArn": "arn:aws:kms:us-east-1:111122223333:key/11111111-2222-3333-4444-555555555555",
 }
 # (finding, part of its detail) -> why it is acceptable.

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Deploys the stack: creates a missing log group of training jobs, then runs `sam deploy` with the same arguments. Needs the AWS CLI
-# and the SAM CLI.
+# Deploys the stack: merges overlays into the template, creates a missing log group of training jobs, then runs `sam deploy` with the
+# other arguments. Needs the AWS CLI and the SAM CLI, and for overlays Python 3.8+.
 #
 #   infra/deploy.sh                       stage dev of samconfig.toml
 #   infra/deploy.sh --config-env prod
+#   infra/deploy.sh --overlay kms --overlay vpc
+#
+# `overlay.py` lists the overlays. Those of every deployment of a stage belong into samconfig.toml: a deployment without an overlay
+# removes what the overlay added.
 #
 # The stack subscribes to this log group, which the first training job of an account and Region creates. CloudFormation can create a
 # log group or use an existing one, but cannot choose between the two.
@@ -11,38 +15,72 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 group=/aws/sagemaker/TrainingJobs
-stage=default region='' profile='' previous=''
+# Longer than SageMaker lets a training job run (28 days), since the sweeper reads the logs of running jobs. LogRetentionDays is for
+# the stack's own logs: in a dev stage it would also shorten the logs of all other training jobs.
+retention_days=90
+stage=default region='' profile='' previous='' option='' overlays='' given=''
+arguments=()
 for argument in "$@"; do
   case $previous in
     --config-env) stage=$argument ;;
     --region) region=$argument ;;
     --profile) profile=$argument ;;
+    --overlay) overlays+=" $argument" ;;
   esac
   case $argument in
     --config-env=*) stage=${argument#*=} ;;
     --region=*) region=${argument#*=} ;;
     --profile=*) profile=${argument#*=} ;;
+    --overlay=*) overlays+=" ${argument#*=}" ;;
   esac
+  case $argument in --*) option=$argument ;; esac
+  [ "$option" != --parameter-overrides ] || given+=$argument$'\n'
+  case $previous:$argument in --overlay:* | *:--overlay | *:--overlay=*) ;; *) arguments+=("$argument") ;; esac
   previous=$argument
 done
 
 # The lines of the stage, without comments. Another stage may belong to another account.
 settings=$(awk -v stage="$stage" '
-  /^\[/ { inside = index($0, "[" stage ".deploy.") == 1 || index($0, "[" stage ".global.") == 1 }
+  /^\[/ { inside = index($0, "[" stage ".deploy.") == 1 || index($0, "[" stage ".global.") == 1 || $0 == "[" stage ".overlays]" }
   inside && !/^ *#/' samconfig.toml)
 # The AWS CLI must use the account and the Region that the SAM CLI deploys to.
 setting() { awk -F'"' -v name="$1" '$0 ~ "^" name " *=" { print $2; exit }' <<< "$settings"; }
 region=${region:-$(setting region)} profile=${profile:-$(setting profile)}
+
+template=template.yaml
+read -ra overlays <<< "$overlays $(setting names)" || true
+if [ ${#overlays[@]} -gt 0 ]; then
+  template=template-merged.yaml
+  python3 -B overlay.py "${overlays[@]}" > "$template"
+  arguments+=(--template-file "$template")
+  echo "Merged the overlays ${overlays[*]} into $template."
+fi
+
+# SAM ignores parameters that the template lacks. Without its overlay, a deployment would remove a key or a VPC from the stack.
+names() { awk '/^[A-Z]/ { inside = /^Parameters:/ } inside && /^  [A-Za-z]+:/ { sub(/:.*/, ""); print $1 }' "$1"; }
+known=$(names "$template")
+for name in $({ sed -n "s/^ *[\"']\([A-Z][A-Za-z]*\)=.*/\1/p" <<< "$settings"; sed -n 's/^\([A-Z][A-Za-z]*\)=.*/\1/p' <<< "$given"; }); do
+  if [ "$name" != ParameterKey ] && ! grep -qx "$name" <<< "$known"; then
+    echo "infra/deploy.sh: unknown parameter $name: expected a parameter of the template" >&2
+    for overlay in overlays/*.yaml; do
+      ! names "$overlay" | grep -qx "$name" || echo "It belongs to an overlay: add --overlay $(basename "$overlay" .yaml)." >&2
+    done
+    exit 2
+  fi
+done
 
 if [[ "$settings $*" == *CreateTrainingLogGroup=true* ]]; then
   echo "The stack creates the log group $group (CreateTrainingLogGroup=true)."
 elif message=$(aws logs create-log-group --log-group-name "$group" \
   ${region:+--region "$region"} ${profile:+--profile "$profile"} 2>&1); then
   echo "Created the log group $group: no training job has run in this account and Region."
+  aws logs put-retention-policy --log-group-name "$group" --retention-in-days "$retention_days" \
+    ${region:+--region "$region"} ${profile:+--profile "$profile"} ||
+    echo "Warning: cannot set the retention of $group to $retention_days days. It keeps logs forever." >&2
 elif [[ $message != *ResourceAlreadyExistsException* ]]; then
   # A user without the permission can still deploy where the log group exists.
   echo "Warning: cannot create the log group $group: $message" >&2
   echo "The deployment fails if the log group does not exist. Then let an administrator create it." >&2
 fi
 
-exec sam deploy "$@"
+exec sam deploy ${arguments[@]+"${arguments[@]}"}

@@ -1,4 +1,4 @@
-"""Generates deploy-policy.json: the permissions that a deployment of template.yaml needs, with placeholders for names.
+"""Generates deploy-policy.json: the permissions that a deployment of the template needs, with any overlays, and placeholders for names.
 
     make_deploy_policy.py           writes deploy-policy.json
     make_deploy_policy.py --check   fails if deploy-policy.json is out of date
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import cfnlint.decode
+import overlay
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 from parliament import iam_definition
 
@@ -40,6 +41,7 @@ ROWS = {
     "AWS::ApiGatewayV2::Integration": APIS,
     "AWS::ApiGatewayV2::Route": APIS,
     "AWS::ApiGatewayV2::Stage": APIS,
+    "AWS::Budgets::Budget": ["arn:${Partition}:budgets::${Account}:budget/${StackName}-*"],
     "AWS::CloudWatch::Alarm": ["arn:${Partition}:cloudwatch:${Region}:${Account}:alarm:${StackName}-*"],
     "AWS::CloudWatch::Dashboard": ["arn:${Partition}:cloudwatch::${Account}:dashboard/${StackName}"],
     "AWS::DynamoDB::Table": ["arn:${Partition}:dynamodb:${Region}:${Account}:table/${StackName}-*"],
@@ -252,10 +254,16 @@ def longest_stack_name(template):
                for kind, resources in by_type(template).items() if kind in LIMITS for logical in resources)
 
 
-def generate():
-    template, problems = cfnlint.decode.decode(str(FOLDER / "template.yaml"))
+def whole_template():
+    """Returns the template with every overlay but restored-table, which adds nothing and removes the table."""
+    template, problems = cfnlint.decode.decode_str(overlay.merged(overlay.known().keys() - {"restored-table"}))
     if problems:
-        raise SystemExit(f"template.yaml is unreadable: {problems}")
+        raise SystemExit(f"the merged template is unreadable: {problems}")
+    return template
+
+
+def generate():
+    template = whole_template()
     return {"LongestStackName": longest_stack_name(template), "Statement": statements(template)}
 
 

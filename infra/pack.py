@@ -93,6 +93,7 @@ def functions(architecture, folder, translated, level):
     files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
     unchanged = ["infra/template.yaml", "infra/deploy.sh", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json",
                  "examples/ci/github-actions.yml"]
+    unchanged += ["infra/overlay.py", *(f"infra/overlays/{path.name}" for path in (ROOT / "infra" / "overlays").glob("*.yaml"))]
     files |= {name: (ROOT / name).read_bytes() for name in unchanged}
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}
     for function in FUNCTIONS:

@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Prints the stack's template without SAM: plain CloudFormation, whose functions are in S3.
 
-    translate.py ARCHITECTURE     for the archive of this architecture
+    translate.py ARCHITECTURE [--overlay NAME]...   for the archive of this architecture, with overlays merged into the template
 
 StackSets with service-managed permissions, Terraform's `aws_cloudformation_stack` and CDK's `CfnInclude` need it. AWS's own translator
 does the work, so the resources are those of `sam deploy`. Assumes the virtual environment of `release-requirements.txt`. The same
 template gives the same text. Must never change a resource except its code.
 """
 
+import argparse
 import os
 import sys
 
 import yaml
 
-from pack import ROOT, TARGETS, version
+from overlay import merged
+from pack import TARGETS, version
 
 # The translator asks boto3 for a Region. The template names none.
 os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
@@ -57,9 +59,9 @@ def sources(template, architecture):
     groups.insert(0, {"Label": {"default": "Code"}, "Parameters": ["CodeBucketPrefix"]})
 
 
-def translated(architecture):
+def translated(architecture, overlays):
     """Returns the translated template as text."""
-    template = yaml_parse((ROOT / "infra" / "template.yaml").read_text())
+    template = yaml_parse(merged(overlays))
     resources = set(template["Resources"])
     sources(template, architecture)
     plain = Translator({}, Parser()).translate(template, {})
@@ -74,8 +76,8 @@ def translated(architecture):
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case [architecture] if architecture in TARGETS:
-            sys.stdout.write(translated(architecture))
-        case _:
-            sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("architecture", choices=TARGETS)
+    parser.add_argument("--overlay", action="append", default=[], help="overlay to merge into the template; may be repeated")
+    options = parser.parse_args()
+    sys.stdout.write(translated(options.architecture, options.overlay))

@@ -1,4 +1,4 @@
-"""Tests the policies of a deployment role: they cover every resource of the template, and allow nothing elsewhere.
+"""Tests the policies of a deployment role: they cover every resource of the template and its overlays, and allow nothing elsewhere.
 
 `infra/check.sh` runs this file with the tools of its checks. No test calls AWS.
 """
@@ -32,6 +32,7 @@ FORMS = {
     "ApiGatewayV2::Integration": GATEWAY,
     "ApiGatewayV2::Route": GATEWAY,
     "ApiGatewayV2::Stage": GATEWAY,
+    "Budgets::Budget": ("arn:aws:budgets::111122223333:budget/NAME", None),
     "CloudWatch::Alarm": (f"arn:aws:cloudwatch:{PLACE}:alarm:NAME", "AlarmName"),
     "CloudWatch::Dashboard": ("arn:aws:cloudwatch::111122223333:dashboard/NAME", "DashboardName"),
     "DynamoDB::Table": (f"arn:aws:dynamodb:{PLACE}:table/NAME", "TableName"),
@@ -52,7 +53,7 @@ PARTS = {"IAM::RolePolicy", "Lambda::EventInvokeConfig", "Lambda::EventSourceMap
 # Actions that are newer than parliament's list, and the ARN of SAM's transform, whose account is `aws`.
 ACCEPTED = ["apigateway:TagResource", "apigateway:UntagResource", "lambda:GetFunctionScalingConfig", ":aws:transform/Serverless-"]
 CREATE = {
-    "ApiGatewayV2": "apigateway:POST", "Alarm": "cloudwatch:PutMetricAlarm", "Dashboard": "cloudwatch:PutDashboard",
+    "ApiGatewayV2": "apigateway:POST", "Budget": "budgets:ModifyBudget", "Alarm": "cloudwatch:PutMetricAlarm", "Dashboard": "cloudwatch:PutDashboard",
     "Table": "dynamodb:CreateTable", "EventBus": "events:CreateEventBus", "Rule": "events:PutRule",
     "ManagedPolicy": "iam:CreatePolicy", "Role": "iam:CreateRole", "Function": "lambda:CreateFunction",
     "LogGroup": "logs:CreateLogGroup", "Topic": "sns:CreateTopic", "Queue": "sqs:CreateQueue",
@@ -61,7 +62,7 @@ CREATE = {
 
 
 def template():
-    return generator.cfnlint.decode.decode(str(ROOT / "infra" / "template.yaml"))[0]
+    return generator.whole_template()
 
 
 def written(*arguments):
