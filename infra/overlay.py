@@ -94,7 +94,7 @@ class Template:
         return "\n".join([line for entry in self.entries for line in entry.dump()] + self.rest) + "\n"
 
     def section(self, key):
-        return next(entry for entry in self.entries if entry.key == key)
+        return next((entry for entry in self.entries if entry.key == key), None)
 
     def merge(self, text, name):
         overlay, _ = parse(text.splitlines(), name)
@@ -105,8 +105,11 @@ class Template:
             for resource in resources:
                 merge(resource, kind, f"{name}: {resource.key}")
         for section in overlay:
+            base = self.section(section.key)
+            if section.key != "Types" and (base is None or base.entries is None or section.entries is None):
+                sys.exit(f"{name}: section {section.key} is not a map in both files")
             if section.key != "Types":
-                merge(self.section(section.key), section, name)
+                merge(base, section, name)
 
 
 def merge(base, change, path):
