@@ -1,13 +1,15 @@
 """Deploys the stack of `infra/template.yaml` to an emulator and deletes it.
 
-The template is unchanged, in a folder with the layout of the repository. The functions come from `cargo build` instead of
-`cargo lambda build`. Must never change the template: no workaround may hide that a resource does not deploy.
+The template is unchanged, in a folder with the layout of the repository. `overlay.py` merges the overlays of a deployment. The
+functions come from `cargo build` instead of `cargo lambda build`. Must never change the template: no workaround may hide that a
+resource does not deploy.
 """
 
 import os
 import platform
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -29,6 +31,11 @@ def stage(folder, marker=None, release=None):
     infra = Path(folder) / "infra"
     infra.mkdir(parents=True, exist_ok=True)
     shutil.copy(source / "infra" / "template.yaml", infra)
+    # Earlier releases have no overlays.
+    if (source / "infra" / "overlays").exists():
+        for script in ["overlay.py", "deploy.sh"]:
+            shutil.copy(source / "infra" / script, infra)
+        shutil.copytree(source / "infra" / "overlays", infra / "overlays", dirs_exist_ok=True)
     for name in FUNCTIONS:
         target = Path(folder) / "target" / "lambda" / name
         target.mkdir(parents=True, exist_ok=True)
@@ -50,7 +57,7 @@ class Stack:
     def __init__(self, emulator, infra, sam, name=NAME):
         self.emulator, self.infra, self.sam, self.name = emulator, infra, sam, name
 
-    def deploy(self, **parameters):
+    def deploy(self, *, overlays=(), **parameters):
         given = {
             "ExecutionRoleArns": TRAINING_ROLE,
             "AlarmTopicArn": "arn:aws:sns:us-east-1:000000000000:alarms",
@@ -60,8 +67,14 @@ class Stack:
             "PricesInRequests": "Any",
             "Architecture": "arm64" if platform.machine() == "aarch64" else "x86_64",
         } | parameters
+        template = "template.yaml"
+        if overlays:
+            template = "template-merged.yaml"
+            merge = [sys.executable, "-B", "overlay.py", *overlays]
+            merged = subprocess.run(merge, cwd=self.infra, check=True, capture_output=True, text=True)
+            (self.infra / template).write_text(merged.stdout)
         self.run(
-            "deploy", "--template-file", "template.yaml", "--stack-name", self.name, "--resolve-s3",
+            "deploy", "--template-file", template, "--stack-name", self.name, "--resolve-s3",
             "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND", "--no-confirm-changeset",
             "--no-progressbar", "--parameter-overrides", *(f"{name}={value}" for name, value in given.items()),
         )

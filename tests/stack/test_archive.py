@@ -112,6 +112,8 @@ class Archive(unittest.TestCase):
             # No training job has run in this account, so it has no log group. The script creates it, and leaves an existing one alone.
             logs = emulator.client("logs")
             self.assertIn("Created the log group", deploy(commands))
+            [group] = logs.describe_log_groups(logGroupNamePrefix=TRAINING_LOGS)["logGroups"]
+            self.assertEqual(group["retentionInDays"], 90)
             logs.put_retention_policy(logGroupName=TRAINING_LOGS, retentionInDays=14)
             self.assertNotIn("Created the log group", deploy("infra/deploy.sh"))
             [group] = logs.describe_log_groups(logGroupNamePrefix=TRAINING_LOGS)["logGroups"]
@@ -180,13 +182,12 @@ class Archive(unittest.TestCase):
     def check_functions(self, emulator, resources):
         client = emulator.client("lambda")
         names = [physical for kind, physical in resources.values() if kind == "AWS::Lambda::Function"]
-        # Two functions have the program of the API.
-        self.assertEqual(len(names), len(FUNCTIONS) + 1)
+        self.assertEqual(len(names), len(FUNCTIONS))
         for name in names:
             self.assertEqual(client.get_function_configuration(FunctionName=name)["Architectures"], [ARCHITECTURE])
             answer = client.invoke(FunctionName=name, Payload=json.dumps({"Records": []}))
             said = json.loads(answer["Payload"].read())
-            # The function started and read the event: three report it as unreadable, two refuse it, two have nothing to do.
+            # The function started and read the event: three report it as unreadable, one refuses it, two have nothing to do.
             self.assertIn(said.get("errorType", "none"), ["none", "Unreadable"], f"{name}: {said}")
 
 

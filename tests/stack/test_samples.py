@@ -54,7 +54,7 @@ class Samples(unittest.TestCase):
         cls.addClassCleanup(cls.emulator.stop)
         cls.emulator.start()
         cls.stack = Stack(cls.emulator, stage(folder / "stage"), os.environ["SAM"])
-        cls.stack.deploy()
+        cls.stack.deploy(overlays=["direct-calls"])
         training = TrainingService(folder / "training", port, cls.emulator)
         cls.addClassCleanup(training.stop)
         training.start()

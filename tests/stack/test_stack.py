@@ -53,7 +53,7 @@ class Deployed(unittest.TestCase):
         cls.addClassCleanup(cls.emulator.stop)
         cls.emulator.start()
         cls.stack = Stack(cls.emulator, stage(Path(cls.folder.name) / "stage"), os.environ["SAM"])
-        cls.stack.deploy()
+        cls.stack.deploy(overlays=["direct-calls"])
         cls.ids = cls.stack.physical()
         cls.table = cls.stack.outputs()["TableName"]
 
@@ -307,12 +307,12 @@ class Lifecycle(unittest.TestCase):
     def test_an_update_keeps_the_resources_and_deletion_keeps_the_table(self):
         with tempfile.TemporaryDirectory(prefix="hyperband-stack-") as folder, Emulator(folder) as emulator:
             stack = Stack(emulator, stage(Path(folder) / "stage"), os.environ["SAM"])
-            stack.deploy(CreateDashboard="true")
+            stack.deploy(overlays=["dashboard", "direct-calls"])
             before = stack.physical()
             table = stack.outputs()["TableName"]
             dynamodb = emulator.client("dynamodb")
             dynamodb.put_item(TableName=table, Item={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}})
-            stack.deploy(MonthlyCapUsd="250", LogRetentionDays="90", CreateDashboard="false")
+            stack.deploy(overlays=["direct-calls"], MonthlyCapUsd="250", LogRetentionDays="90")
             after = stack.physical()
             self.assertEqual(set(before) - set(after), {"Dashboard"})
             self.assertEqual({name: before[name] for name in after}, after)
@@ -357,10 +357,9 @@ class Lifecycle(unittest.TestCase):
             body["HyperParameterTuningJobName"] = "adopted"
             self.assertEqual(ask("POST", "/tuning-jobs", body)[0], 201)
             stack.delete()
-            with self.assertRaisesRegex(RuntimeError, "TableName and TableStreamArn belong together"):
-                stack.deploy(TableName=table, CreateTrainingLogGroup="false")
             stream = emulator.client("dynamodb").describe_table(TableName=table)["Table"]["LatestStreamArn"]
-            stack.deploy(TableName=table, TableStreamArn=stream, CreateTrainingLogGroup="false")
+            stack.deploy(
+                overlays=["restored-table"], TableName=table, TableStreamArn=stream, CreateTrainingLogGroup="false")
             self.assertNotIn("Table", stack.physical())
             self.assertEqual(stack.outputs()["TableName"], table)
             self.assertEqual(status(), "InProgress")

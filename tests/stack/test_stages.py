@@ -1,28 +1,35 @@
 """Tests the stages of `infra/samconfig.toml`, every optional part of the template, and a failed first deployment.
 
-Run by `run.sh`. The tests use the file like a user: they write a role into it and run `sam deploy --config-env …`. The emulator
+Run by `run.sh`. The tests use the file like a user: they write a role into it and run `deploy.sh --config-env …`. The emulator
 ignores permissions boundaries, a table's key, a function's VPC and reserved concurrency; tests/stack-template checks these.
 """
 
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 from emulator import Emulator
-from stack import FUNCTIONS, ROOT, TRAINING_ROLE, Stack, stage
+from stack import DEPLOY_SECONDS, FUNCTIONS, ROOT, TRAINING_ROLE, Stack, stage
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 ROLE_LINE = '  # "ExecutionRoleArns=arn:aws:iam::111122223333:role/training",\n'
 
 
-def settings(infra, parameters=(), without=()):
-    """Writes `samconfig.toml` with the role and other parameters in both stages."""
+OVERLAYS_LINE = 'names = "dashboard"\n'
+
+
+def settings(infra, parameters=(), without=(), overlays=None):
+    """Writes `samconfig.toml` with the role and other parameters in both stages, and other overlays for prod."""
     text = (ROOT / "infra" / "samconfig.toml").read_text()
     assert text.count(ROLE_LINE) == 2, "each stage has a line for the role"
     for line in without:
         assert line in text, line
         text = text.replace(f'  "{line}",\n', "")
+    assert text.count(OVERLAYS_LINE) == 1
+    if overlays is not None:
+        text = text.replace(OVERLAYS_LINE, f'names = "{overlays}"\n')
     lines = [f"ExecutionRoleArns={TRAINING_ROLE}", *parameters]
     text = text.replace(ROLE_LINE, "".join(f'  "{line}",\n' for line in lines))
     (infra / "samconfig.toml").write_text(text)
@@ -44,8 +51,14 @@ class Stages(unittest.TestCase):
     def deploy(self, stage_name):
         """Deploys a stage with the file alone. Returns the stack and the names of its resources."""
         stack = Stack(self.emulator, self.infra, os.environ["SAM"], f"hyperband-{stage_name}")
-        environment = [] if stage_name == "dev" else ["--config-env", stage_name]
-        stack.run("deploy", *environment, "--no-progressbar")
+        chosen = [] if stage_name == "dev" else ["--config-env", stage_name]
+        environment = self.emulator.environment()
+        environment["PATH"] = os.pathsep.join([*(str(Path(os.environ[tool]).parent) for tool in ("SAM", "AWS")), environment["PATH"]])
+        done = subprocess.run(
+            ["bash", "deploy.sh", *chosen, "--no-progressbar"], cwd=self.infra, env=environment, capture_output=True, text=True,
+            timeout=DEPLOY_SECONDS, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"deploy.sh failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
         return stack, stack.physical()
 
     def api_settings(self, ids):
@@ -99,25 +112,30 @@ class Stages(unittest.TestCase):
         subnet = self.client("ec2").create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
         group = self.client("ec2").create_security_group(VpcId=vpc, GroupName="g", Description="g")["GroupId"]
         settings(
-            self.infra, without=["CreateDashboard=true", "MonthlyCapUsd=1000"],
+            self.infra, without=["MonthlyCapUsd=1000"], overlays="direct-calls kms vpc",
             parameters=[f"VpcSubnetIds={subnet}", f"VpcSecurityGroupIds={group}", f"AllowedSubnets={subnet}",
                         "RolePath=/teams/ml/", "JobTags=team=ml,stage=prod", "RequiredTags=owner",
                         f"KmsKeyArn={key}", f"PermissionsBoundaryArn={boundary}", f"AlarmTopicArn={topic}",
                         f"TicketTopicArn={tickets}",
-                        "AlarmEmail=operator@example.org", "RequireVpc=true", "CreateDashboard=false",
+                        "AlarmEmail=operator@example.org", "RequireVpc=true",
                         "MonthlyCapUsd=99.5", "AllowedInstanceTypes=ml.m5.*,ml.g5.xlarge"])
         stack, ids = self.deploy("prod")
         iam = self.client("iam")
         for logical in [name for name in ids if name.endswith("Role")]:
             with self.subTest(logical):
                 attached = iam.list_attached_role_policies(RoleName=ids[logical])["AttachedPolicies"]
-                of_all = {ids["KeyPolicy"], ids["NetworkPolicy"]}
+                of_all = ["KeyPolicy", "NetworkPolicy"]
                 wanted = {
-                    "SweeperScheduleRole": {ids["KeyPolicy"]},
-                    "ActuatorRole": of_all | {ids["TrainingPolicy"], ids["HandOverPolicy"]},
-                    "SweeperRole": of_all | {ids["TrainingPolicy"]},
-                }.get(logical, of_all)
-                self.assertEqual({policy["PolicyArn"] for policy in attached}, wanted)
+                    "SweeperScheduleRole": ["KeyPolicy"],
+                    "ApiRole": [*of_all, "ApiPolicy"],
+                    "InvokeRole": [*of_all, "ApiPolicy"],
+                    "JobEventsRole": [*of_all, "IngestPolicy"],
+                    "JobLogsRole": [*of_all, "IngestPolicy"],
+                    "DeciderRole": [*of_all, "StreamPolicy"],
+                    "ActuatorRole": [*of_all, "StreamPolicy", "TrainingPolicy", "HandOverPolicy"],
+                    "SweeperRole": [*of_all, "TrainingPolicy"],
+                }[logical]
+                self.assertEqual({policy["PolicyArn"] for policy in attached}, {ids[name] for name in wanted})
                 self.assertEqual(iam.get_role(RoleName=ids[logical])["Role"]["Path"], "/teams/ml/")
         queue = self.client("sqs").get_queue_attributes(QueueUrl=ids["DeliveryFailures"], AttributeNames=["KmsMasterKeyId"])
         self.assertEqual(queue["Attributes"], {"KmsMasterKeyId": key})
