@@ -20,7 +20,8 @@ pub struct Charge {
     pub what: String,
     /// Amount, in USD per month.
     pub month: f64,
-    /// The parameter that decides about the charge, with its default; empty if none does.
+    /// The parameter that decides about the charge, with its default, or the option of `deploy.sh` that adds it; empty if
+    /// none does.
     pub parameter: &'static str,
 }
 
@@ -32,14 +33,14 @@ fn charge(what: String, month: f64, parameter: &'static str) -> Charge {
 impl Charge {
     /// Returns whether a stack without this parameter has the charge.
     pub fn is_default(&self) -> bool {
-        !self.parameter.ends_with("=false")
+        !self.parameter.starts_with("--overlay")
     }
 }
 
 /// Returns all standing charges of an idle stack.
 pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
-    let resources = |kind: &str| template.of_type(kind).len();
-    let (alarms, boards) = (resources("AWS::CloudWatch::Alarm"), resources("AWS::CloudWatch::Dashboard"));
+    let alarms = template.of_type("AWS::CloudWatch::Alarm").len();
+    let boards = Template::with(&["dashboard"]).of_type("AWS::CloudWatch::Dashboard").len();
     let of = |count: usize, each: f64| number(u64::try_from(count).unwrap()) * each;
     let sweeps = counted.history.tally.idle[&Function::Sweeper];
     let bill = counted.bill_of(Function::Sweeper, sweeps);
@@ -47,7 +48,7 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let names: Vec<&str> = counted.metrics.idle.iter().map(String::as_str).collect();
     let keys = price::MONTH_MINUTES / KEY_CACHED_MINUTES;
     vec![
-        charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "CreateDashboard=false"),
+        charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "--overlay dashboard"),
         charge(format!("{alarms} alarms"), of(alarms, price::ALARM), "CreateAlarms=true"),
         charge(
             format!("{} metrics of a sweep: `{}`", names.len(), names.join("`, `")),

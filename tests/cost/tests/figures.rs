@@ -65,7 +65,7 @@ fn a_job_in_a_tuning_of_100_jobs_and_an_idle_stack_cost_what_the_documents_say()
     let charges = idle::charges(&template, &counted);
     let defaults: BTreeMap<&str, &str> =
         charges.iter().filter_map(|charge| charge.parameter.split_once('=')).collect();
-    assert_eq!(defaults.keys().copied().collect::<Vec<_>>(), ["CreateAlarms", "CreateDashboard"]);
+    assert_eq!(defaults.keys().copied().collect::<Vec<_>>(), ["CreateAlarms"]);
     for (name, default) in defaults {
         assert_eq!(template.0["Parameters"][name]["Default"], default, "{name}");
     }

@@ -1,12 +1,14 @@
 //! The stack's template, for tests that compare it with the code.
 //!
 //! Converts YAML with `CloudFormation` tags to JSON as the service does (`!Ref x` becomes `{"Ref": "x"}`). Assumes that
-//! cfn-lint has checked the template. Must never contain a name from the code; the tests provide those.
+//! cfn-lint has checked the template. Overlays are merged by `infra/overlay.py`, so with Python. Must never contain a name from
+//! the code; the tests provide those.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
@@ -15,6 +17,9 @@ use serde_json::{Map, Value, json};
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
+
+/// The overlays that add something. The other one, `restored-table`, replaces the table.
+const ADDING: [&str; 5] = ["budget", "dashboard", "direct-calls", "kms", "vpc"];
 
 /// The template of the stack.
 #[derive(Debug)]
@@ -34,8 +39,24 @@ pub struct Grant {
 impl Template {
     /// Reads `infra/template.yaml`.
     pub fn read() -> Self {
-        let text = fs::read_to_string(root().join("infra/template.yaml")).unwrap();
-        Self(plain(&Yaml::load_from_str(&text).unwrap()[0]))
+        Self::parse(&fs::read_to_string(root().join("infra/template.yaml")).unwrap())
+    }
+
+    /// Returns the template with these overlays.
+    pub fn with(overlays: &[&str]) -> Self {
+        let mut merge = Command::new("python3");
+        let done = merge.arg("-B").arg(root().join("infra/overlay.py")).args(overlays).output().unwrap();
+        assert!(done.status.success(), "{overlays:?}: {}", String::from_utf8_lossy(&done.stderr));
+        Self::parse(&String::from_utf8(done.stdout).unwrap())
+    }
+
+    /// Returns the template with all overlays that add something.
+    pub fn whole() -> Self {
+        Self::with(&ADDING)
+    }
+
+    fn parse(text: &str) -> Self {
+        Self(plain(&Yaml::load_from_str(text).unwrap()[0]))
     }
 
     /// Returns the properties of all resources of a type, by name.
@@ -65,12 +86,10 @@ impl Template {
         self.properties(function)["Role"]["Fn::GetAtt"][0].as_str().unwrap()
     }
 
-    /// Returns the managed policies of a role with all options enabled. Panics if one is not in this template.
+    /// Returns the managed policies of a role. Panics if one is not in this template.
     pub fn managed(&self, role: &str) -> Vec<&str> {
-        let arns = &self.properties(role)["ManagedPolicyArns"];
-        let with_options = |arn| -> &Value { Value::get(arn, "Fn::If").map_or(arn, |choice| &choice[1]) };
-        let named = list(with_options(arns)).into_iter().map(with_options).filter(|arn| !arn.is_null());
-        named.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
+        let arns = list(&self.properties(role)["ManagedPolicyArns"]).into_iter().filter(|arn| !arn.is_null());
+        arns.map(|arn| arn["Ref"].as_str().unwrap_or_else(|| panic!("{role} has {arn}"))).collect()
     }
 
     /// Returns the grants of the role of `function`, from its inline and managed policies and from those that name it.

@@ -91,8 +91,8 @@ const OF_THE_NETWORK: [&str; 6] = [
 
 #[test]
 fn only_lambda_may_manage_network_interfaces_and_only_in_a_vpc() {
-    let template = Template::read();
-    assert_eq!(template.0["Resources"]["NetworkPolicy"]["Condition"], "HasVpc");
+    assert!(Template::read().0["Resources"].get("NetworkPolicy").is_none(), "only the overlay adds it");
+    let template = Template::whole();
     for function in FUNCTIONS {
         for action in OF_THE_NETWORK {
             let condition = json!({"Null": {"lambda:SourceFunctionArn": "true"}});
@@ -101,22 +101,31 @@ fn only_lambda_may_manage_network_interfaces_and_only_in_a_vpc() {
     }
     let lists = ["SubnetIds", "SecurityGroupIds"]
         .map(|name| (name.to_owned(), json!({"Fn::Split": [",", {"Ref": format!("Vpc{name}")}]})));
-    let config = json!({"Fn::If": ["HasVpc", Value::from_iter(lists), {"Ref": "AWS::NoValue"}]});
-    assert_eq!(template.0["Globals"]["Function"]["VpcConfig"], config);
+    assert_eq!(template.0["Globals"]["Function"]["VpcConfig"], Value::from_iter(lists));
+}
+
+/// Returns the managed policies of a function's role, which functions with the same rights share.
+fn shared(function: Function) -> &'static [&'static str] {
+    match function {
+        Function::Api => &["ApiPolicy"],
+        Function::JobEvents | Function::JobLogs => &["IngestPolicy"],
+        Function::Decider => &["StreamPolicy"],
+        Function::Actuator => &["StreamPolicy", "TrainingPolicy"],
+        Function::Sweeper => &["TrainingPolicy"],
+    }
 }
 
 #[test]
 fn every_function_may_use_the_owners_key_through_services_and_no_role_has_another_managed_policy() {
-    let template = Template::read();
+    let (template, plain) = (Template::whole(), Template::read());
     for function in FUNCTIONS {
         let role = template.role(&logical(function)).to_owned();
-        let when =
-            |condition, policy| json!({"Fn::If": [condition, {"Ref": policy}, {"Ref": "AWS::NoValue"}]});
-        let mut policies = vec![when("HasKey", "KeyPolicy"), when("HasVpc", "NetworkPolicy")];
-        if matches!(function, Function::Actuator | Function::Sweeper) {
-            policies.insert(0, json!({"Ref": "TrainingPolicy"}));
-        }
-        assert_eq!(template.properties(&role)["ManagedPolicyArns"], json!(policies), "{role}");
+        assert_eq!(plain.managed(&role), shared(function), "{role}");
+        assert_eq!(
+            template.managed(&role),
+            [shared(function), &["KeyPolicy", "NetworkPolicy"]].concat(),
+            "{role}"
+        );
         for action in OF_THE_KEY {
             let grant = grant(&template, function, action);
             assert_eq!(grant.resource, json!({"Ref": "KmsKeyArn"}));
@@ -125,29 +134,62 @@ fn every_function_may_use_the_owners_key_through_services_and_no_role_has_anothe
             assert_eq!(grant.condition, json!({"StringEquals": {"kms:ViaService": services}}));
         }
     }
-    let key = json!({"Fn::If": ["HasKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]});
+    let key = json!({"Ref": "KmsKeyArn"});
     assert_eq!(template.properties("Table")["SSESpecification"]["KMSMasterKeyId"], key);
     assert_eq!(template.properties("DeliveryFailures")["KmsMasterKeyId"], key);
-    assert_eq!(
-        template.properties("DeliveryFailures")["SqsManagedSseEnabled"],
-        json!({"Fn::If": ["HasKey", false, true]})
-    );
+    let managed_by_sqs =
+        |template: &Template| template.properties("DeliveryFailures")["SqsManagedSseEnabled"].clone();
+    assert_eq!((managed_by_sqs(&plain), managed_by_sqs(&template)), (json!(true), json!(false)));
     assert_eq!(template.properties("AlarmTopic")["KmsMasterKeyId"], key);
     assert_eq!(template.properties("EventBus")["KmsKeyIdentifier"], key);
     assert_eq!(template.0["Globals"]["Function"]["KmsKeyArn"], key);
+    for (name, group) in template.of_type("AWS::Logs::LogGroup") {
+        // The training log group belongs to the account.
+        assert_eq!(group.get("KmsKeyId"), (name != "TrainingLogGroup").then_some(&key), "{name}");
+    }
     // The schedule sends its failures to the encrypted queue.
     assert_eq!(template.managed("SweeperScheduleRole"), ["KeyPolicy"]);
+    let functions = FUNCTIONS.map(|function| template.role(&logical(function)));
     for role in template.of_type("AWS::IAM::Role").keys() {
         let boundary =
             json!({"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]});
         assert_eq!(template.properties(role)["PermissionsBoundary"], boundary, "{role}");
         assert_eq!(template.properties(role)["Path"], json!({"Ref": "RolePath"}), "{role}");
-        let known = ["KeyPolicy", "NetworkPolicy", "TrainingPolicy"];
-        assert!(template.managed(role).iter().all(|policy| known.contains(policy)), "{role}");
+        // Another test compares the role for direct calls with that of the API.
+        let known = functions.contains(role) || ["SweeperScheduleRole", template.role(DIRECT)].contains(role);
+        assert!(known, "{role}");
     }
     for (name, policy) in template.of_type("AWS::IAM::ManagedPolicy") {
         assert_eq!(policy["Path"], json!({"Ref": "RolePath"}), "{name}");
     }
+}
+
+/// IAM repeats the limits of the API for which `SageMaker` has condition keys.
+#[test]
+fn a_role_cannot_start_jobs_beyond_the_limits_of_the_owner() {
+    let template = Template::read();
+    let allowed = |condition: &str, parameter: &str| json!({"Fn::If": [condition, {"Fn::Split": [",", {"Ref": parameter}]}, "*"]});
+    let set = |parameter: &str| json!({"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, ""]}]});
+    for function in [Function::Actuator, Function::Sweeper] {
+        let condition = grant(&template, function, "sagemaker:CreateTrainingJob").condition;
+        assert_eq!(
+            condition["ForAllValues:StringLike"],
+            json!({
+                "sagemaker:InstanceTypes": allowed("LimitsTypes", "AllowedInstanceTypes"),
+                "sagemaker:VpcSubnets": allowed("LimitsSubnets", "AllowedSubnets"),
+                "sagemaker:VpcSecurityGroupIds": allowed("LimitsGroups", "AllowedSecurityGroups"),
+            })
+        );
+        let subnets = json!({"sagemaker:VpcSubnets": "false"});
+        assert_eq!(condition["Null"], json!({"Fn::If": ["NeedsVpc", subnets, {"Ref": "AWS::NoValue"}]}));
+    }
+    let conditions = &template.0["Conditions"];
+    assert_eq!(conditions["LimitsTypes"], set("AllowedInstanceTypes"));
+    assert_eq!(conditions["LimitsSubnets"], set("AllowedSubnets"));
+    assert_eq!(conditions["LimitsGroups"], set("AllowedSecurityGroups"));
+    let required = json!({"Fn::Equals": [{"Ref": "RequireVpc"}, "true"]});
+    let limited = ["LimitsSubnets", "LimitsGroups"].map(|name| json!({ "Condition": name }));
+    assert_eq!(conditions["NeedsVpc"], json!({"Fn::Or": [required, limited[0], limited[1]]}));
 }
 
 fn is_of_rows(action: &str) -> bool {
@@ -158,7 +200,7 @@ fn is_of_rows(action: &str) -> bool {
 
 #[test]
 fn the_function_for_direct_calls_has_the_rights_of_the_api_and_its_own_log() {
-    let template = Template::read();
+    let template = Template::whole();
     let rights = |function: &str, log: &str| -> Vec<String> {
         let grants = template.grants(function).into_iter();
         let texts = grants.map(|grant| json!([grant.action, grant.resource, grant.condition]).to_string());
@@ -175,7 +217,7 @@ fn the_function_for_direct_calls_has_the_rights_of_the_api_and_its_own_log() {
 
 #[test]
 fn a_role_grants_exactly_the_calls_of_its_function() {
-    let template = Template::read();
+    let template = Template::whole();
     for function in FUNCTIONS {
         let name = logical(function);
         let grants = template.grants(&name);
@@ -257,9 +299,9 @@ fn a_role_grants_exactly_the_rows_that_its_function_accesses() {
 
 #[test]
 fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal() {
-    let template = Template::read();
+    let template = Template::whole();
     let policy = &template.properties("Table")["ResourcePolicy"]["PolicyDocument"];
-    let [statement] = policy["Statement"].as_array().unwrap().as_slice() else { panic!("{policy}") };
+    let statement = &policy["Statement"];
     assert_eq!((&statement["Effect"], &statement["Principal"]), (&json!("Deny"), &json!("*")));
     let denied: BTreeSet<&str> =
         list(&statement["Action"]).into_iter().map(|action| action.as_str().unwrap()).collect();
@@ -385,7 +427,7 @@ fn a_role_cannot_change_training_jobs_of_others() {
 
 #[test]
 fn only_actions_without_resources_and_those_on_network_interfaces_are_granted_on_all_resources() {
-    let template = Template::read();
+    let template = Template::whole();
     let of_all = |function: Function| {
         let grants = template.grants(&logical(function)).into_iter();
         let wide = grants.filter(|grant| grant.resource == "*").map(move |grant| (function, grant.action));
@@ -405,7 +447,7 @@ fn only_actions_without_resources_and_those_on_network_interfaces_are_granted_on
 /// stack name matches.
 #[test]
 fn regression_no_policy_names_a_function_by_a_pattern() {
-    let template = Template::read();
+    let template = Template::whole();
     let itself = grant(&template, Function::Actuator, "lambda:InvokeFunction");
     assert_eq!(itself.resource, json!({"Fn::GetAtt": [logical(Function::Actuator), "Arn"]}));
     let of = |kind| template.of_type(kind).into_iter();

@@ -1,4 +1,5 @@
-//! The IAM actions of a deployment, by the resource types of the template, and those of the deployed functions.
+//! The IAM actions of a deployment, by the resource types of the template without overlays, and those of the deployed
+//! functions.
 //!
 //! A test compares the types with the template. The actions are those of `CloudFormation`'s handlers that create the
 //! types with the properties of the template, and of `sam deploy`.
@@ -214,12 +215,6 @@ pub(super) const GROUPS: &[Group] = &[
         &["sns:CreateTopic", "sns:GetTopicAttributes", "sns:Subscribe", "sns:TagResource"],
     )
     .unless("CreateAlarms", "false"),
-    group(
-        &["AWS::CloudWatch::Dashboard"],
-        "arn:{partition}:cloudwatch::{account}:dashboard/{stack}",
-        &["cloudwatch:GetDashboard", "cloudwatch:PutDashboard"],
-    )
-    .unless("CreateDashboard", "false"),
     group(&[], "*", &["pricing:GetProducts", "sagemaker:ListTrainingJobs"]).of_stack(),
     group(
         &[],
