@@ -1,7 +1,7 @@
 """Checks every IAM policy of a template with the linter parliament: actions, resources and condition keys exist and match.
 
     check_policies.py TEMPLATE                      checks the policies
-    check_policies.py --settings SAMCONFIG TEMPLATE checks the parameters in samconfig.toml: names and values
+    check_policies.py --settings SAMCONFIG TEMPLATE checks samconfig.toml: names of overlays, names and values of parameters
 
 Assumes that cfn-lint accepts the template. Placeholders replace values that only a deployment knows, such as ARNs. Every finding
 is an error, except those in ACCEPTED, each with its reason.
@@ -13,6 +13,7 @@ import sys
 import tomllib
 
 import cfnlint.decode
+import overlay
 from parliament import analyze_policy_string
 
 FORMS = {
@@ -111,6 +112,9 @@ def check_settings(path, template):
     with open(path, "rb") as file:
         settings = tomllib.load(file)
     stages = {stage: tables["deploy"]["parameters"] for stage, tables in settings.items() if isinstance(tables, dict)}
+    for stage, tables in settings.items():
+        names = tables.get("overlays", {}).get("names", "").split() if isinstance(tables, dict) else []
+        found += [f"{stage}: unknown overlay {name}" for name in names if name not in overlay.known()]
     for stage, deploy in stages.items():
         for name, value in (override.split("=", 1) for override in deploy["parameter_overrides"]):
             parameter = parameters.get(name)

@@ -7,7 +7,7 @@
 An overlay has the sections of a template, with the rules below. A changed value keeps its comment, unless the overlay has one.
 
 - A map is merged key by key. A new key is added at its end.
-- A list of lines (`- item`) is appended. Every other value is replaced.
+- A list of lines (`- item`) is appended. A map changes the only item of a list. Every other value is replaced.
 - `null` removes a key.
 - Section `Types` has changes of every resource of a type. They are made before the changes of single resources.
 - A resource whose name ends in `?` is changed only if it exists, since another overlay adds it.
@@ -131,11 +131,25 @@ def merge(base, change, path):
             merge(found, part, where)
         elif part.is_list() and found.is_list():
             found.lines += part.lines
+        elif part.entries is not None and found.is_list():
+            merge_item(found, part, where)
         elif part.entries is not None or found.entries is not None or part.is_list() or found.is_list():
             sys.exit(f"{where} is a map, a list or a value, and something else in the template")
         else:
             found.lead = part.lead if any(line.strip() for line in part.lead) else found.lead
             found.text, found.lines = part.text, part.lines
+
+
+def merge_item(base, change, path):
+    """Merges the map `change` into the only item of the list `base`."""
+    dash = base.lines[0].find("- ")
+    if dash < 0 or any(depth(line) == dash and line.strip() for line in base.lines[1:]):
+        sys.exit(f"{path} is a map, and in the template it is not a list of one item")
+    item = Entry([], base.indent, base.key, "")
+    item.entries, rest = parse([base.lines[0].replace("- ", "  ", 1), *base.lines[1:]], path)
+    merge(item, change, path)
+    lines = [line for entry in item.entries for line in entry.dump()] + rest
+    base.lines = [lines[0][:dash] + "- " + lines[0][dash + 2:], *lines[1:]]
 
 
 def known():

@@ -53,7 +53,8 @@ PARTS = {"IAM::RolePolicy", "Lambda::EventInvokeConfig", "Lambda::EventSourceMap
 # Actions that are newer than parliament's list, and the ARN of SAM's transform, whose account is `aws`.
 ACCEPTED = ["apigateway:TagResource", "apigateway:UntagResource", "lambda:GetFunctionScalingConfig", ":aws:transform/Serverless-"]
 CREATE = {
-    "ApiGatewayV2": "apigateway:POST", "Budget": "budgets:ModifyBudget", "Alarm": "cloudwatch:PutMetricAlarm", "Dashboard": "cloudwatch:PutDashboard",
+    "ApiGatewayV2": "apigateway:POST", "Alarm": "cloudwatch:PutMetricAlarm", "Dashboard": "cloudwatch:PutDashboard",
+    "Budget": "budgets:ModifyBudget",
     "Table": "dynamodb:CreateTable", "EventBus": "events:CreateEventBus", "Rule": "events:PutRule",
     "ManagedPolicy": "iam:CreatePolicy", "Role": "iam:CreateRole", "Function": "lambda:CreateFunction",
     "LogGroup": "logs:CreateLogGroup", "Topic": "sns:CreateTopic", "Queue": "sqs:CreateQueue",

@@ -35,6 +35,12 @@ Resources:
       List:
         # Why one.
         - !Ref One
+      Items:
+        - Sid: One
+          Action:
+            - a
+          # Why all.
+          Resource: "*"
   Second:
     Type: A::B
     Properties:
@@ -75,7 +81,7 @@ class Merge(unittest.TestCase):
 
     def test_a_new_key_is_added_at_the_end_of_its_map(self):
         self.check("Resources:\n  First:\n    Properties:\n      Key: { b: 2 }\n",
-                   ("        - !Ref One\n", "        - !Ref One\n      Key: { b: 2 }\n"))
+                   ('          Resource: "*"\n', '          Resource: "*"\n      Key: { b: 2 }\n'))
         self.check("Resources:\n  # Why.\n  Third:\n    Type: C\nParameters:\n  Name:\n    Type: String\n",
                    ("        lines\n", "        lines\n\n  # Why.\n  Third:\n    Type: C\n"),
                    ('    Default: ""\n', '    Default: ""\n  Name:\n    Type: String\n'))
@@ -83,6 +89,17 @@ class Merge(unittest.TestCase):
     def test_a_list_of_lines_is_appended(self):
         self.check("Resources:\n  First:\n    Properties:\n      List:\n        - !Ref Two\n",
                    ("        - !Ref One\n", "        - !Ref One\n        - !Ref Two\n"))
+
+    def test_a_map_changes_the_only_item_of_a_list(self):
+        start = "Resources:\n  First:\n    Properties:\n"
+        self.check(start + "      Items:\n          Sid: Two\n          Action:\n            - b\n",
+                   ("- Sid: One", "- Sid: Two"), ("            - a\n", "            - a\n            - b\n"))
+        self.check(start + "      Items:\n          Resource: !Ref One\n          Condition: { x: 1 }\n",
+                   ('Resource: "*"\n', "Resource: !Ref One\n          Condition: { x: 1 }\n"))
+        for change, template in [("      List:\n        a: 1\n", TEMPLATE),
+                                 ("      Items:\n          Sid: Three\n", merge(start + "      Items:\n        - Sid: Two\n"))]:
+            with self.assertRaisesRegex(SystemExit, "is not a list of one item"):
+                merge(start + change, template)
 
     def test_null_removes_a_key_with_its_comment(self):
         self.check("Resources:\n  First: null\n", (TEMPLATE[TEMPLATE.index("  # Why it exists."):TEMPLATE.index("  Second:")], ""))
