@@ -3,7 +3,7 @@
 //! The resources come from the template; the work of the sweeper is counted. Free tiers are not considered.
 
 use simulator::site::Function;
-use stack_template::Template;
+use stack_template::{Template, metrics};
 
 use crate::job::{Counted, number};
 use crate::price;
@@ -39,7 +39,8 @@ impl Charge {
 
 /// Returns all standing charges of an idle stack.
 pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
-    let alarms = template.of_type("AWS::CloudWatch::Alarm").len();
+    let alarms = template.of_type("AWS::CloudWatch::Alarm");
+    let watched: usize = alarms.values().map(|alarm| metrics(alarm).len()).sum();
     let boards = Template::with(&["dashboard"]).of_type("AWS::CloudWatch::Dashboard").len();
     let of = |count: usize, each: f64| number(u64::try_from(count).unwrap()) * each;
     let sweeps = counted.history.tally.idle[&Function::Sweeper];
@@ -49,7 +50,11 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let keys = price::MONTH_MINUTES / KEY_CACHED_MINUTES;
     vec![
         charge(format!("{boards} dashboard"), of(boards, price::DASHBOARD), "--overlay dashboard"),
-        charge(format!("{alarms} alarms"), of(alarms, price::ALARM), "CreateAlarms=true"),
+        charge(
+            format!("{} alarms on {watched} metrics", alarms.len()),
+            of(watched, price::ALARM),
+            "CreateAlarms=true",
+        ),
         charge(
             format!("{} metrics of a sweep: `{}`", names.len(), names.join("`, `")),
             of(names.len(), price::METRIC),

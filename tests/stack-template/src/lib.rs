@@ -113,6 +113,16 @@ impl Template {
     }
 }
 
+/// Returns the metric of an alarm, or the metrics that it adds up. `CloudWatch` charges each.
+pub fn metrics(alarm: &Value) -> Vec<&Value> {
+    let Some(parts) = alarm["Metrics"].as_array() else { return vec![alarm] };
+    parts
+        .iter()
+        .filter(|part| part["MetricStat"].is_object())
+        .map(|part| &part["MetricStat"]["Metric"])
+        .collect()
+}
+
 /// Returns the elements of a list, or a value that is not a list as the only element.
 pub fn list(value: &Value) -> Vec<&Value> {
     value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())

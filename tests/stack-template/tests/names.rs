@@ -8,7 +8,7 @@ use std::path::Path;
 
 use regex::Regex;
 use serde_json::{Value, json};
-use stack_template::{Template, list, root};
+use stack_template::{Template, list, metrics, root};
 use use_cases::perform::CLAIM;
 use use_cases::ports::{Millis, SOURCE};
 use use_cases::sweep::Limits;
@@ -240,15 +240,6 @@ fn functions_time_out_before_their_claims_and_leases_expire() {
     let integration = template.properties("ApiIntegration")["TimeoutInMillis"].as_i64().unwrap();
     assert!(limit("ApiFunction") < Millis(integration));
     assert_eq!(template.properties("SweeperSchedule")["ScheduleExpression"], "rate(1 minute)");
-}
-
-/// Returns the metric of an alarm, or those that it adds up.
-fn metrics(alarm: &Value) -> Vec<&Value> {
-    let parts = alarm["Metrics"].as_array();
-    parts.map_or_else(
-        || vec![alarm],
-        |parts| parts[1..].iter().map(|part| &part["MetricStat"]["Metric"]).collect(),
-    )
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn a_role_grants_exactly_the_rows_that_its_function_accesses() {
 fn the_table_refuses_writes_of_all_but_the_functions_and_a_break_glass_principal() {
     let template = Template::whole();
     let policy = &template.properties("Table")["ResourcePolicy"]["PolicyDocument"];
-    let statement = &policy["Statement"];
+    let [statement] = policy["Statement"].as_array().unwrap().as_slice() else { panic!("{policy}") };
     assert_eq!((&statement["Effect"], &statement["Principal"]), (&json!("Deny"), &json!("*")));
     let denied: BTreeSet<&str> =
         list(&statement["Action"]).into_iter().map(|action| action.as_str().unwrap()).collect();
