@@ -8,6 +8,7 @@ Adds the features that the tests need and MiniStack 1.5 lacks:
 - Workflows may call APIs.
 - A log filter may match one of several words, and may select streams by a prefix.
 - Policies see calls on a log group as AWS does: with a `:log-stream:` part. MiniStack denies them to a policy for `<group>:*`.
+- Templates may create alarms on a sum of metrics. MiniStack refuses them. Here such an alarm watches the first metric only.
 - Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
   failed batch forever, and records that a function reports as failed count as processed.
 
@@ -395,6 +396,22 @@ def partition_keys(request):
     return [text for value in values if value for text in value.values()]
 
 
+def accept_sums_in_alarms():
+    """Adds alarms on a sum of metrics to templates, each with the first metric only."""
+    from ministack.services.cloudformation import provisioners
+
+    record = provisioners._cw_metric_alarm_record
+
+    def of_first(name, properties):
+        parts = [part["MetricStat"] for part in properties.get("Metrics") or [] if "MetricStat" in part]
+        if parts:
+            plain = {key: value for key, value in properties.items() if key != "Metrics"}
+            properties = plain | parts[0]["Metric"] | {"Period": parts[0]["Period"], "Statistic": parts[0]["Stat"]}
+        return record(name, properties)
+
+    provisioners._cw_metric_alarm_record = of_first
+
+
 def supply_leading_keys():
     """Sets `dynamodb:LeadingKeys` for policies, separately for each part of a transaction.
 
@@ -437,6 +454,7 @@ def run_ministack():
     count_as_tls()
     allow_workflows_to_call_apis()
     supply_leading_keys()
+    accept_sums_in_alarms()
     read_optional_terms()
     read_log_prefixes()
     name_log_streams()
