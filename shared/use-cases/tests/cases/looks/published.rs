@@ -250,7 +250,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../events/custom.hyperband")
 }
 
-/// Returns the fields in the first table of `docs/OPERATIONS.md` after `words`.
+/// Returns the fields in the first table of `docs/REFERENCE.md` after `words`.
 fn documented(text: &str, words: &str) -> BTreeSet<String> {
     let table = text.split_once(words).unwrap().1.split_once("|---|---|\n").unwrap().1;
     let rows = table.lines().take_while(|line| line.starts_with('|'));
@@ -259,8 +259,8 @@ fn documented(text: &str, words: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_operations_guide_documents_the_fields_of_the_samples() {
-    let text = fs::read_to_string(folder().join("../../docs/OPERATIONS.md")).unwrap();
+fn the_reference_documents_the_fields_of_the_samples() {
+    let text = fs::read_to_string(folder().join("../../docs/REFERENCE.md")).unwrap();
     for (kind, words) in [
         ("tuning-trial-decision", "The detail of a `Tuning Trial Decision`:"),
         ("cost-alarm", "The detail of a `Hyperband Tuning Job Cost Alarm`:"),

@@ -1,11 +1,11 @@
-//! `docs/OPERATIONS.md` has every metric and every type of error, as they are in the tables of the code, and no other.
+//! `docs/REFERENCE.md` has every metric and every type of error, as they are in the tables of the code, and no other.
 
 use lambda::telemetry::ErrorType;
 use lambda::telemetry::metrics::{self, Metric, Unit};
 
 /// Returns the rows of the table with the header `head`.
 fn rows(head: &str) -> Vec<&'static str> {
-    let text = include_str!("../../../docs/OPERATIONS.md");
+    let text = include_str!("../../../docs/REFERENCE.md");
     let after = text.split_once(head).unwrap_or_else(|| panic!("no table {head}")).1;
     after.lines().skip(2).take_while(|line| line.starts_with('|')).collect()
 }
