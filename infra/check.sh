@@ -36,5 +36,7 @@ python3 -B ../tests/stack/test_overlays.py
 .work/check/bin/python -B ../tests/stack/test_deploy_policy.py
 # The example pipeline, by the schema of its format that the checker includes.
 .work/check/bin/check-jsonschema --builtin-schema vendor.github-workflows ../examples/ci/github-actions.yml
+# docs/PARAMETERS.md has the parameters of the template and of the overlays.
+.work/check/bin/python -B parameters.py --check
 # samconfig.toml sets only parameters and values of the template.
 .work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml

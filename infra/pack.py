@@ -91,8 +91,8 @@ def functions(architecture, folder, translated, level):
         readme = readme.replace(name, value)
     files = {"README.md": readme.encode(), **licences(TARGETS[architecture], "hyperband-functions", FUNCTIONS)}
     files |= {"infra/samconfig.toml": settings(architecture), "infra/template-translated.yaml": translated.read_bytes()}
-    unchanged = ["infra/template.yaml", "infra/deploy.sh", "infra/deploy_policy.py", "infra/deploy-policy.json", "examples/first.json",
-                 "examples/ci/github-actions.yml"]
+    unchanged = ["infra/template.yaml", "infra/deploy.sh", "infra/deploy_policy.py", "infra/deploy-policy.json", "infra/key-policy.json",
+                 "examples/first-xgboost.json", "examples/first.json", "examples/ci/github-actions.yml"]
     unchanged += ["infra/overlay.py", *(f"infra/overlays/{path.name}" for path in (ROOT / "infra" / "overlays").glob("*.yaml"))]
     files |= {name: (ROOT / name).read_bytes() for name in unchanged}
     files |= {f"docs/{path.name}": path.read_bytes() for path in (ROOT / "docs").glob("*.md")}

@@ -132,11 +132,11 @@ class Archive(unittest.TestCase):
                                          self.settings(emulator, physical, STACK))
 
     def deploy_translated(self, emulator, root):
-        """Uploads the archive with the commands of DEPLOY.md, and deploys its translated template without any transform."""
+        """Uploads the archive with the commands of ENTERPRISE.md, and deploys its translated template without any transform."""
         text = (root / "infra/template-translated.yaml").read_text()
         for word in ["Transform", "Fn::ForEach", "AWS::Serverless"]:
             self.assertNotIn(word, text)
-        blocks = re.findall(r"```sh\n(.*?)```", (root / "docs/DEPLOY.md").read_text(), re.S)
+        blocks = re.findall(r"```sh\n(.*?)```", (root / "docs/ENTERPRISE.md").read_text(), re.S)
         [commands] = [block for block in blocks if "put-bucket-policy" in block]
         commands, count = re.subn("in eu-west-1 us-east-1;", f"in {REGION};", commands)
         self.assertEqual(count, 1)

@@ -16,6 +16,8 @@ from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
 
 SECONDS = 120
+# The name of the first tuning, and of its file.
+FIRST = "first-xgboost"
 # The runbook needs version 2 of the AWS CLI, which is not a Python package. Version 1 lacks one command, reads the Region from another
 # variable, and uses its own address for queues.
 AWS = """#!/usr/bin/env bash
@@ -78,11 +80,11 @@ class Commands(unittest.TestCase):
     @classmethod
     def submit(cls):
         """Submits the first tuning with the `curl` command of DEPLOY.md."""
-        request = (ROOT / "examples" / "first.json").read_text()
+        request = (ROOT / "examples" / f"{FIRST}.json").read_text()
         (cls.folder / "examples").mkdir()
-        (cls.folder / "examples" / "first.json").write_text(
+        (cls.folder / "examples" / f"{FIRST}.json").write_text(
             request.replace("arn:aws:iam::111122223333:role/training", TRAINING_ROLE))
-        commands = block("DEPLOY.md", "sh", "--data @examples/first.json").replace("eu-west-1", REGION)
+        commands = block("DEPLOY.md", "sh", f"--data @examples/{FIRST}.json").replace("eu-west-1", REGION)
         # The test credentials are not temporary.
         commands = re.sub(r'-H "x-amz-security-token: [^"]*" ', "", commands)
         environment = cls.environment | {"HYPERBAND_ENDPOINT": cls.api}
@@ -102,7 +104,7 @@ class Commands(unittest.TestCase):
 
     def test_curl_submits_and_describes_the_first_tuning(self):
         created, described = self.answers.replace("}{", "}\n{").splitlines()
-        self.assertIn("first", json.loads(created)["HyperParameterTuningJobArn"])
+        self.assertIn(FIRST, json.loads(created)["HyperParameterTuningJobArn"])
         self.assertEqual(json.loads(described)["HyperParameterTuningJobStatus"], "InProgress")
 
     def test_name_of_and_table_return_physical_names(self):
@@ -110,12 +112,12 @@ class Commands(unittest.TestCase):
                          [self.ids["DeliveryFailures"], self.ids["Table"]])
 
     def test_call_reads_a_tuning_and_changes_its_cap(self):
-        status = self.run_tools("call /tuning-jobs/first | jq -r .HyperParameterTuningJobStatus")
+        status = self.run_tools(f"call /tuning-jobs/{FIRST} | jq -r .HyperParameterTuningJobStatus")
         self.assertEqual(status, "InProgress")
         self.assertEqual(self.run_tools("call '/tuning-jobs?MaxResults=10' | jq -r "
-                                        "'.HyperParameterTuningJobSummaries[].HyperParameterTuningJobName'"), "first")
-        self.run_tools("""call /tuning-jobs/first -X PATCH --data '{"MaxCostUsd": 50}'""")
-        self.assertEqual(self.run_tools("call /tuning-jobs/first | jq .Controller.CapUsd"), "50")
+                                        "'.HyperParameterTuningJobSummaries[].HyperParameterTuningJobName'"), FIRST)
+        self.run_tools(f"""call /tuning-jobs/{FIRST} -X PATCH --data '{{"MaxCostUsd": 50}}'""")
+        self.assertEqual(self.run_tools(f"call /tuning-jobs/{FIRST} | jq .Controller.CapUsd"), "50")
 
     def test_errors_and_failures_show_an_unreadable_event(self):
         # An unreadable event of this stack.
@@ -131,9 +133,9 @@ class Commands(unittest.TestCase):
         self.assertIn('"errorType":"Unreadable"', self.run_tools("errors job-events"))
 
     def test_rows_show_the_rows_of_a_tuning(self):
-        commands = block("OPERATIONS.md", "sh", "rows()").replace("my-tuning", "first")
+        commands = block("OPERATIONS.md", "sh", "rows()").replace("my-tuning", FIRST)
         shown = self.run_tools(commands)
-        for word in ["first-", "META", "HEAD", "STEP#0000000001", "submitted", "TuningSubmitted"]:
+        for word in [f"{FIRST}-", "META", "HEAD", "STEP#0000000001", "submitted", "TuningSubmitted"]:
             self.assertIn(word, shown)
 
 

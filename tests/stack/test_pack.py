@@ -183,7 +183,7 @@ class Pack(unittest.TestCase):
         # The tests of the stack send the requests of DEPLOY.md.
         signed = [re.findall(r"^curl (?:.*\\\n)+.*$", (ROOT / "docs" / name).read_text(), re.M)
                   for name in ["DEPLOY.md", "STACK.md"]]
-        headers = {command.split(' "$HYPERBAND_ENDPOINT')[0].removesuffix(" --data @examples/first.json")
+        headers = {command.split(' "$HYPERBAND_ENDPOINT')[0].removesuffix(" --data @examples/first-xgboost.json")
                    for commands in signed for command in commands}
         self.assertEqual([len(commands) for commands in signed], [2, 1])
         self.assertEqual(len(headers), 1, headers)
@@ -207,7 +207,8 @@ class Pack(unittest.TestCase):
             self.assertTrue(any(file == name or (name.endswith("/") and file.startswith(name)) for name in named), file)
         for name in named:
             self.assertTrue(any(file == name or file.startswith(name) for file in files), name)
-        self.assertEqual(json.loads(files["examples/first.json"])["HyperParameterTuningJobName"], "first")
+        for name in ["first-xgboost", "first"]:
+            self.assertEqual(json.loads(files[f"examples/{name}.json"])["HyperParameterTuningJobName"], name)
 
     def test_links_of_the_documents_are_valid(self):
         files = self.functions()

@@ -83,21 +83,3 @@ fn no_combination_of_parameters_exceeds_the_environment_of_a_function() {
         }
     }
 }
-
-#[test]
-fn the_manual_has_the_maximum_length_of_each_list() {
-    let template = Template::read();
-    let manual = fs::read_to_string(root().join("docs/DEPLOY.md")).unwrap();
-    let list = manual.split("each list has a maximum length").nth(1).unwrap().split("\n\n").nth(1).unwrap();
-    let entries = list.split(['\n', ';']);
-    let mut documented = 0;
-    for entry in entries {
-        let (names, length) = entry.rsplit_once("`:").unwrap();
-        let length: u64 = length.trim().split([' ', ',']).next().unwrap().parse().unwrap();
-        for name in names.split('`').filter(|part| part.starts_with(char::is_uppercase)) {
-            assert_eq!(template.0["Parameters"][name]["MaxLength"], length, "{name}");
-            documented += 1;
-        }
-    }
-    assert_eq!(documented, 11);
-}
