@@ -2,10 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use serde_json::{Map, Value};
-use stack_template::{Template, root};
+use stack_template::Template;
 
 /// Lambda's limit for all variables of a function, in bytes. Lambda measures them as a JSON object.
 const LIMIT: usize = 4096;
