@@ -9,6 +9,7 @@ cfn-lint installed.
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import cfnlint.decode
@@ -59,8 +60,8 @@ def allowed(parameter):
     if "AllowedValues" in parameter:
         return ", ".join(f"`{value}`" for value in parameter["AllowedValues"])
     least, most = parameter.get("MinValue"), parameter.get("MaxValue")
-    if least is not None and most is not None:
-        return f"{least} to {most}"
+    if least is not None:
+        return f"at least {least}" if most is None else f"{least} to {most}"
     text = plain(parameter.get("ConstraintDescription", "")).removeprefix("expected ")
     length = parameter.get("MaxLength")
     if length is not None and length >= LONG and str(length) not in text:
@@ -78,18 +79,18 @@ def table(parameters, names):
 
 
 def overlays():
-    """Returns (name, document) of each overlay, by name."""
-    return [(path.stem, read(path)) for path in sorted(OVERLAYS.glob("*.yaml"))]
+    """Returns (name, purpose, document) of each overlay, by name. The purpose is the file's first line, as overlay.py prints it."""
+    return [(path.stem, path.read_text().splitlines()[0].lstrip("# "), read(path)) for path in sorted(OVERLAYS.glob("*.yaml"))]
 
 
 def generated(template, found):
     """Returns the text below MARK."""
     parts = [f"## {title}\n\n{table(template['Parameters'], names)}" for title, names in groups(template)]
-    for name, overlay in found:
+    for name, purpose, overlay in found:
         parameters = overlay.get("Parameters") or {}
         # An overlay may repeat a parameter of the template, which has its row above.
         own = [parameter for parameter in parameters if parameter not in template["Parameters"]]
-        text = [plain(overlay["Description"]) + "\n"] if "Description" in overlay else []
+        text = [textwrap.fill(plain(purpose), 120, break_on_hyphens=False) + "\n"]
         text.append(table(parameters, own) if own else "This overlay has no parameters.\n")
         parts.append(f"## Overlay `{name}`\n\n" + "\n".join(text))
     return "\n".join(parts)
@@ -101,7 +102,7 @@ def document():
     if not mark:
         raise SystemExit(f"{RESULT} lacks the line {MARK!r}")
     template, found = read(FOLDER / "template.yaml"), overlays()
-    known = {*template["Parameters"], *(name for _, overlay in found for name in overlay.get("Parameters") or {})}
+    known = {*template["Parameters"], *(name for _, _, overlay in found for name in overlay.get("Parameters") or {})}
     rows = re.findall(r"^\| (`.*?) \|", above.partition(NOTES)[2], re.M)
     unknown = {name for row in rows for name in re.findall(r"`(\w+)`", row)} - known
     if unknown:
