@@ -1,12 +1,14 @@
 //! Checks about bills and prices.
 
+use tuning::limits::{STARTUP_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
 use super::seen::{Job, Seen};
 use super::verdict::{Verdict, tenths};
 use crate::text::usd;
 
 /// Maximum seconds that SageMaker may bill beyond the time limit.
-const PAST_LIMIT_SECONDS: u64 = tuning::limits::STOP_GRACE_SECONDS + tuning::limits::UPLOAD_ALLOWANCE_SECONDS;
+const PAST_LIMIT_SECONDS: u64 = STARTUP_ALLOWANCE_SECONDS + STOP_GRACE_SECONDS + UPLOAD_ALLOWANCE_SECONDS;
 /// Tolerance, because bills are in whole seconds.
 const ROUNDING_MS: i64 = 2_000;
 const HOUR_MS: i64 = 3_600_000;

@@ -4,8 +4,8 @@
 use curves::{Setting, Table, simulate};
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
-    Strategy,
+    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
+    Silence, Strategy,
 };
 use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
@@ -56,6 +56,7 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
+            allowances: Allowances::default(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },

@@ -108,6 +108,9 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::SettledInFull { job, amount } => {
             format!("trial {}: {}", job.trial, words::settled(definition, *amount))
         }
+        Ruling::ReservationExtended { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::extended(definition, *seconds, *amount))
+        }
         Ruling::BillBooked { job, seconds, amount } => {
             format!("trial {}: job {job}: {}", job.trial, words::booked(definition, *seconds, *amount))
         }

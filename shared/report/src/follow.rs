@@ -93,6 +93,7 @@ fn ruling_trial(ruling: &Ruling) -> Option<TrialId> {
         | Ruling::TrialPromoted { trial, .. }
         | Ruling::TrialFinished { trial, .. } => Some(*trial),
         Ruling::ResourceRepeated { job, .. }
+        | Ruling::ReservationExtended { job, .. }
         | Ruling::SettledInFull { job, .. }
         | Ruling::BillBooked { job, .. }
         | Ruling::PoolClosed { job, .. }

@@ -267,6 +267,11 @@ impl Choices {
         let mut independent = Dice::new(seed, "independent", n);
         self.median = self.hyperband.is_none() && independent.chance(0.5);
         self.grid = self.hyperband.is_none() && independent.chance(0.3);
+        let mut allowances = Dice::new(seed, "allowances", n);
+        if allowances.chance(0.2) {
+            self.extra.push(("startup_allowance", json!(allowances.pick(&[60, 300, 1_200]))));
+            self.extra.push(("upload_allowance", json!(allowances.pick(&[0, 120, 900]))));
+        }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
     }
@@ -346,7 +351,8 @@ impl Case {
                 .find(|(key, _)| *key == "no_objective")
                 .and_then(|(_, seconds)| Some(seconds.as_i64()? * 1_000)),
         };
-        let worst = case.dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + 300);
+        let worst = case
+            .dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + case.beyond_seconds());
         let kept = if choices.refit { worst } else { 0 };
         // Whole cents, so that the request contains exactly this amount.
         case.cap = choices.cap_jobs.map(|jobs| (scaled(worst, jobs) + kept).div_ceil(10_000) * 10_000);

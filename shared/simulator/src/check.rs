@@ -18,6 +18,7 @@ mod last_epoch;
 mod launch;
 mod limits;
 mod month;
+mod overrun;
 mod pools;
 mod promotion;
 mod refit;
@@ -167,6 +168,7 @@ pub(crate) struct JobBook {
     confirmed: Option<u64>,
     /// The margin of reservations when its first bill was booked, in micro-dollars.
     margin_at_bill: u64,
+    billed: overrun::Billed,
     pub(crate) stop_ordered: bool,
     /// Why it was ordered to stop.
     pub(crate) stop_why: Option<StopWhy>,

@@ -137,6 +137,9 @@ kinds! {
     ProgramGlitches "program: one NaN" 0.5 Reach::World,
     ProgramOutOfMemory "program: a configuration fails at once" 0.8 Reach::World,
     ProgramSavesLong "program: saves its model for minutes" 0.5 Reach::World,
+    UploadLong "job: uploads its model for up to 6 h" 0.1 Reach::World,
+    DownloadLong "job: downloads for up to 20 min, which its limit does not count" 0.3 Reach::World,
+    LimitLate "job: its time limit ends it up to an hour late" 0.1 Reach::World,
 }
 
 /// The fault rates of a history, and the hits so far.

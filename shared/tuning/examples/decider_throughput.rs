@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
-    Strategy,
+    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
+    Silence, Strategy,
 };
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
@@ -57,6 +57,7 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
+            allowances: Allowances::default(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
@@ -133,6 +134,7 @@ impl Service {
             | Ruling::ResourceRepeated { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }

@@ -66,7 +66,7 @@ pub(crate) fn conclusion(
     if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
         return retry(why, state.now + wait);
     }
-    let how = match (job.end, job.stop) {
+    let how = match (job.end_by_limit(), job.trial_stop()) {
         // A job that completed before its stop took effect counts as completed.
         (Some(JobEnd::Completed), _) => TrialEnd::Completed,
         (Some(end), _) if trial.stop_requested && end != JobEnd::AlgorithmError => {
@@ -99,7 +99,9 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
         | StopWhy::Requested
         | StopWhy::Interruptions { .. }
         | StopWhy::NoObjective { .. }
-        | StopWhy::Diverged { .. } => None,
+        | StopWhy::Diverged { .. }
+        | StopWhy::ReservationUsed { .. }
+        | StopWhy::CapExceeded { .. } => None,
     }
 }
 
@@ -168,7 +170,7 @@ fn further_attempt(
     };
     // What the program did before the stop took effect stands.
     let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
-    let over = (trial.stop_why.is_some() || job.stop.is_some()) && elsewhere.is_none();
+    let over = (trial.stop_why.is_some() || job.trial_stop().is_some()) && elsewhere.is_none();
     let useless = || has_all_epochs(definition, trial) || diverged(definition, trial).is_some();
     if !refit::can_continue(definition, state, trial) || trial.stop_requested || over || useless() {
         return None;
@@ -176,7 +178,7 @@ fn further_attempt(
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
         return Some((why, Millis::ZERO));
     }
-    match job.end? {
+    match job.end_by_limit()? {
         JobEnd::MaxWait if spot::falls_back(definition, job) => Some((RetryWhy::OnDemand, Millis::ZERO)),
         JobEnd::CapacityError | JobEnd::MaxWait
             if spot::can_switch_instances(definition, state, trial, job) =>

@@ -13,6 +13,7 @@ mod judge;
 mod last_epoch;
 mod notice;
 mod outlook;
+mod overrun;
 mod pool;
 pub(crate) mod promote;
 pub(crate) mod refit;
@@ -24,7 +25,7 @@ mod start;
 use self::outlook::Outlook;
 use crate::definition::Definition;
 use crate::fact::JobKey;
-use crate::limits::{SETTLE_DEADLINE, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use crate::limits::SETTLE_DEADLINE;
 use crate::ruling::{EndReason, Order, Ruling, StopWhy};
 use crate::state::{Job, State, Status};
 use crate::time::{Millis, Time};
@@ -41,6 +42,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     }
     // Later bills of concluded jobs come first, because they change what is left of the cap.
     bill::booked(definition, state)
+        .or_else(|| overrun::extended(definition, state))
         .or_else(|| notice::overrun(state))
         .or_else(|| notice::capacity_lacking(state))
         .or_else(|| finish::ending(definition, state))
@@ -50,9 +52,10 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| promote::closed_rung(definition, state))
         .or_else(|| silence::look(definition, state))
         .or_else(|| stop(definition, state))
+        .or_else(|| overrun::stop_other(definition, state))
         // Ended jobs: read their bills and logs, conclude them, settle their warm pools.
         .or_else(|| bill::read(state))
-        .or_else(|| bill::settled_in_full(state))
+        .or_else(|| bill::settled_in_full(definition, state))
         .or_else(|| rest::read(definition, state))
         .or_else(|| {
             let mut trials = state.trials.iter();
@@ -78,7 +81,8 @@ fn ahead(definition: &Definition, state: &State, outlook: Outlook) -> Option<Rul
 /// Orders the stop of the next running job that has to stop. Each job is ordered to stop once.
 ///
 /// A job stops when its trial is stopped, has all its epochs, trains past its rung's level, is silent or has diverged, when
-/// its trial continues on other instances, when another trial reached the target, or when the tuning is ending.
+/// its reservation is nearly used up, when its trial continues on other instances, when another trial reached the target,
+/// or when the tuning is ending.
 fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, trial, job)| {
         // A job that was settled in full is presumed deleted: a stop of it would have no outcome.
@@ -97,6 +101,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         let why = match (&state.status, trial.stop_why) {
             (_, Some(why)) => why,
             (_, None) if trial.stop_requested => StopWhy::Requested,
+            (_, None) if let Some(why) = overrun::stop(definition, state, job) => why,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
             (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
                 let over = || last_epoch::stop(definition, state, trial, job);
@@ -127,23 +132,23 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
 ///
 /// Counts from the job's last sign of life: limits do not bind a job that waits for instances, and every look that
 /// finds the job is a sign of life. `None` for a job that does not run.
-pub(crate) fn must_end_at(job: &Job) -> Option<Time> {
+pub(crate) fn must_end_at(definition: &Definition, job: &Job) -> Option<Time> {
     // A job that the service has not accepted yet still has its start pending, which will have an outcome.
     let runs = job.accepted && job.end.is_none() && !job.is_closed();
-    runs.then(|| job.seen_at + longest_life(job))
+    runs.then(|| job.seen_at + longest_life(definition, job))
 }
 
-/// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]):
-/// long before the job would be presumed deleted, and at most a few times an hour.
-pub fn job_seen_due_at(job: &Job) -> Option<Time> {
-    let quiet = (longest_life(job) + SETTLE_DEADLINE).half();
-    must_end_at(job).map(|_| job.seen_at + quiet)
+/// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]): once it has
+/// used up its reservation, and long before it would be presumed deleted. Else at most a few times an hour.
+pub fn job_seen_due_at(definition: &Definition, job: &Job) -> Option<Time> {
+    let quiet = job.seen_at + (longest_life(definition, job) + SETTLE_DEADLINE).half();
+    let used = overrun::used_at(definition, job);
+    must_end_at(definition, job).map(|_| used.map_or(quiet, |used| used.min(quiet)))
 }
 
 /// Returns the longest time that a job can last once it has instances.
-fn longest_life(job: &Job) -> Millis {
-    let limit = job.limits.max_wait_seconds.unwrap_or(job.limits.max_runtime_seconds);
-    Millis::from_seconds(limit.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS))
+fn longest_life(definition: &Definition, job: &Job) -> Millis {
+    Millis::from_seconds(definition.reserved_seconds(job.limits))
 }
 
 /// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.
@@ -160,7 +165,10 @@ pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKe
     let capacity = expires(state.capacity_wait_expires_at(definition));
     let waiting = state.jobs().filter(move |(_, _, job)| capacity || (quota && !job.accepted));
     let jobs = unread.chain(waiting).map(|(key, _, _)| key);
-    bill::settled_by(state, at).chain(jobs).chain(pool::settled_by(state, at).map(|pool| pool.job)).collect()
+    bill::settled_by(definition, state, at)
+        .chain(jobs)
+        .chain(pool::settled_by(state, at).map(|pool| pool.job))
+        .collect()
 }
 
 /// Returns the next time at which [`next`] may return a ruling although no other fact arrives.
@@ -182,10 +190,11 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
     let by_facts = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
     let by_facts = by_facts.filter(|deadline| *deadline > state.now);
     // ... and these by the time that the sweeper reports.
-    let by_clock = bill::deadlines(state)
+    let by_clock = bill::deadlines(definition, state)
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
         .chain(last_epoch::deadline(definition, state))
+        .chain(overrun::deadline(definition, state))
         .chain(rest::deadline(definition, state))
         .chain(state.quota_expires_at())
         .chain(state.capacity_wait_expires_at(definition))

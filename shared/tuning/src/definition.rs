@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::epochs::Epochs;
 use crate::ids::{BracketId, ChoiceId, RungId};
 use crate::limits::{
-    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS, STOP_GRACE_SECONDS,
-    UPLOAD_ALLOWANCE_SECONDS,
+    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS, STARTUP_ALLOWANCE_SECONDS,
+    STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS,
 };
 use crate::money::{MicroUsd, Rate};
 use crate::time::Time;
@@ -227,6 +227,35 @@ pub struct JobShape {
     /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub keep_alive_seconds: u64,
+    /// What a reservation contains beside the limits of the job.
+    #[serde(default, skip_serializing_if = "Allowances::are_usual")]
+    pub allowances: Allowances,
+}
+
+/// Billed time around the running time of a job that no limit of the service bounds, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowances {
+    /// Before the limit of the job counts: the download of data and image.
+    pub startup_seconds: u64,
+    /// After the end of the program: the upload of the model.
+    pub upload_seconds: u64,
+}
+
+impl Default for Allowances {
+    fn default() -> Self {
+        Self { startup_seconds: STARTUP_ALLOWANCE_SECONDS, upload_seconds: UPLOAD_ALLOWANCE_SECONDS }
+    }
+}
+
+impl Allowances {
+    fn are_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns how long a stop may take: the time that the program gets, and the upload.
+    pub fn stop_seconds(self) -> u64 {
+        STOP_GRACE_SECONDS.saturating_add(self.upload_seconds)
+    }
 }
 
 /// The instances of one job.
@@ -402,11 +431,21 @@ impl Definition {
         JobLimits { max_runtime_seconds, max_wait_seconds: None, keep_alive_seconds: 0 }
     }
 
-    /// Returns the most that a job can cost under `limits`: its running time (for spot, its waiting time, which bounds
-    /// it), the grace of a stop, the upload, and its kept instances. `None` when the price is unknown.
-    pub fn worst_case(&self, limits: JobLimits, instances: ChoiceId) -> Option<MicroUsd> {
+    /// Returns the billed time that a reservation pays for: the allowance for the start-up, the limit of the job (for spot,
+    /// its waiting time, which bounds it), the grace of a stop, and the allowance for the upload.
+    pub fn reserved_seconds(&self, limits: JobLimits) -> u64 {
         let running = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
-        let seconds = running.saturating_add(STOP_GRACE_SECONDS).saturating_add(UPLOAD_ALLOWANCE_SECONDS);
+        let around = self.job.allowances.startup_seconds.saturating_add(self.job.allowances.stop_seconds());
+        running.saturating_add(around)
+    }
+
+    /// Returns what is reserved for a job under `limits`: [`Definition::reserved_seconds`] and its kept instances. `None`
+    /// when the price is unknown.
+    ///
+    /// The service bounds neither the download nor the upload, so a bill can exceed it. The decider therefore stops a job
+    /// by its own clock, and reserves more for a job that lasts longer ([`crate::decide`]).
+    pub fn worst_case(&self, limits: JobLimits, instances: ChoiceId) -> Option<MicroUsd> {
+        let seconds = self.reserved_seconds(limits);
         let kept = self.pool_worst_case(limits, instances)?;
         self.job.instances(instances).cost(seconds).map(|running| running.plus(kept))
     }

@@ -57,7 +57,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
     let at = recorded.at;
     match &recorded.fact {
         Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
-        Fact::TimePassed => time_passed(state, at),
+        Fact::TimePassed => time_passed(definition, state, at),
         Fact::StopRequested => stop_requested(definition, state),
         Fact::LimitsChanged { .. } => limits_changed(state, recorded),
         Fact::MetricsLogged { job, stream, lines } => {
@@ -155,7 +155,7 @@ fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> b
     state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
 }
 
-fn time_passed(state: &mut State, at: Time) -> bool {
+fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
     if at <= state.clock {
         return false;
     }
@@ -172,7 +172,7 @@ fn time_passed(state: &mut State, at: Time) -> bool {
         }
         // Likewise, a late time that comes after newer signs of life does not show how long the job has been gone:
         // count from this report on.
-        if must_end_at(job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
+        if must_end_at(definition, job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
             job.overdue_since = Some(at);
         }
     }

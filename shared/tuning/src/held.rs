@@ -73,7 +73,7 @@ impl Job {
     }
 
     /// Returns whether the job has instances now, as far as facts show.
-    pub(crate) fn has_instances(&self) -> bool {
+    pub fn has_instances(&self) -> bool {
         self.holds_slot() && self.regained_instances()
     }
 

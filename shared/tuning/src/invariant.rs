@@ -95,6 +95,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         | Ruling::ResourceRepeated { .. }
         | Ruling::BillBooked { .. }
         | Ruling::PoolClosed { .. }
+        | Ruling::ReservationExtended { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }

@@ -34,8 +34,22 @@ pub const MAX_PARALLEL_JOBS: u32 = 1_000;
 /// Seconds that SageMaker gives a stopped container before it kills it; they are billed.
 pub const STOP_GRACE_SECONDS: u64 = 120;
 
-/// Allowance for the upload of the model after the end, which is billed too.
-pub const UPLOAD_ALLOWANCE_SECONDS: u64 = 180;
+/// The time that a reservation contains for what is billed before a job's limit counts: the download of data and image.
+/// Less than an interval of the sweep would end jobs before their own limits.
+pub const STARTUP_ALLOWANCE_SECONDS: u64 = 60;
+
+/// The time that a reservation contains for the upload of the model, which is billed too and has no limit. 120 s upload
+/// some gigabytes.
+pub const UPLOAD_ALLOWANCE_SECONDS: u64 = 120;
+
+/// The decider's clock advances once in this time, so an order may come so much late.
+pub const SWEEP_INTERVAL_SECONDS: u64 = 60;
+
+/// A job past its reservation reserves at least so many seconds more: it is seen again within three minutes ...
+pub const EXTENSION_SECONDS: u64 = 240;
+
+/// ... or the time that it is billed so far, divided by this number: an upload of a day needs about a hundred extensions.
+pub const EXTENSION_DIVISOR: u64 = 20;
 
 /// Allowance for instances that are kept, and billed, longer than requested.
 pub const POOL_ALLOWANCE_SECONDS: u64 = 60;
@@ -79,8 +93,9 @@ pub const LEAST_EPOCHS_PERCENT: u32 = 70;
 /// The number of latest timings kept; more would hardly change their percentiles.
 pub const TIMINGS_KEPT: usize = 100;
 
-/// The smallest running-time limit sent: a shorter one saves little beside the time for the stop and the upload.
-pub const MIN_RUNTIME_SECONDS: u64 = 60;
+/// The smallest running-time limit sent, unless the user's is smaller. SageMaker was seen to end a job with a limit of 60 s
+/// after 350 s, and a shorter limit saves little beside the time for the stop and the upload.
+pub const MIN_RUNTIME_SECONDS: u64 = 120;
 
 /// A job may take so many times the longest known tail from its last epoch to its end: a larger model takes longer to
 /// evaluate and to export ...

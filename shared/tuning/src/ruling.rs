@@ -111,6 +111,15 @@ pub enum Ruling {
         /// The amount.
         amount: MicroUsd,
     },
+    /// A job lasts longer than its reservation pays for: more is reserved, even above the cap.
+    ReservationExtended {
+        /// The job.
+        job: JobKey,
+        /// The seconds that the reservation pays for now.
+        seconds: u64,
+        /// What is reserved more.
+        amount: MicroUsd,
+    },
     /// The bill of a job never came: its whole reservation is booked as spent.
     SettledInFull {
         /// The job.
@@ -396,6 +405,7 @@ impl Ruling {
             | Self::RungReached { .. }
             | Self::TrialPromoted { .. }
             | Self::ResourceRepeated { .. }
+            | Self::ReservationExtended { .. }
             | Self::SettledInFull { .. }
             | Self::BillBooked { .. }
             | Self::PoolClosed { .. }
@@ -415,6 +425,7 @@ impl Ruling {
             | Self::ResourceRepeated { .. }
             | Self::BillBooked { .. }
             | Self::PoolClosed { .. }
+            | Self::ReservationExtended { .. }
             | Self::SettledInFull { .. }
             | Self::TuningEnding { .. }
             | Self::Order(_) => None,

@@ -125,7 +125,7 @@ fn tail(definition: &Definition, trial: &Trial, job: &Job, last_line: Time) -> O
     let tail = (job.ended? - last_line).or_zero();
     let has_all = trial.resource() >= trial.goal(definition);
     let is_beyond = trial.resource() > definition.largest_resource();
-    match job.end? {
+    match job.end_by_limit()? {
         JobEnd::Completed => Some(tail),
         JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
         JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource) && !is_beyond).then_some(tail),

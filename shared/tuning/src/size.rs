@@ -85,6 +85,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         | Ruling::ResourceRepeated { .. }
         | Ruling::BillBooked { .. }
         | Ruling::PoolClosed { .. }
+        | Ruling::ReservationExtended { .. }
         | Ruling::SettledInFull { .. }
         | Ruling::AttemptAwaited { .. }
         | Ruling::TrialFinished { .. }
@@ -121,6 +122,7 @@ pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
         Ruling::TrialJudged { .. }
         | Ruling::TrialPromoted { .. }
         | Ruling::ResourceRepeated { .. }
+        | Ruling::ReservationExtended { .. }
         | Ruling::TuningEnding { .. } => 0,
     }
 }

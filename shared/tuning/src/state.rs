@@ -34,7 +34,7 @@ use crate::summary::JobSummary;
 use crate::time::{Millis, Time};
 
 pub use cohort::Cohort;
-pub use job::{Bill, Job};
+pub use job::{Bill, Extension, Job};
 pub(crate) use rung::rival;
 pub use rung::{Arrival, Rung, judge};
 pub use waiting::{Parked, ParkedTrials, Waiting};

@@ -152,12 +152,26 @@ pub fn stop(why: StopWhy) -> String {
         StopWhy::Diverged { epochs } => {
             format!("stop ordered: the objective was NaN or infinite for {epochs} epochs in a row")
         }
+        StopWhy::ReservationUsed { seconds } => {
+            format!(
+                "stop ordered: the training job is billed for {seconds} s, and the rest of its reservation pays for its stop"
+            )
+        }
+        StopWhy::CapExceeded { by } => {
+            format!("stop ordered: job {by} costs more than was reserved, and the cap does not pay for both")
+        }
         StopWhy::TuningEnding => "stop ordered: the tuning is ending".to_owned(),
         StopWhy::TargetReached { trial } => {
             format!("stop ordered: trial {trial} reached the target value and trains to its end")
         }
         StopWhy::Requested => "stop ordered: a user asked to stop the training job".to_owned(),
     }
+}
+
+/// More was reserved for a job that lasts longer than its reservation pays for.
+pub fn extended(definition: &Definition, seconds: u64, amount: MicroUsd) -> String {
+    let more = definition.job.rate.map(|_| format!(" (${amount} more)")).unwrap_or_default();
+    format!("it lasts longer than its reservation pays for, so {seconds} s are reserved now{more}")
 }
 
 /// The bill of a job never arrived.
@@ -219,6 +233,10 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
             "its training job was cancelled because of a quota"
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => STOPPED_AFTER_LAST_EPOCH,
+        TrialEnd::Stopped(StopWhy::ReservationUsed { .. }) => "its reservation was used up",
+        TrialEnd::Stopped(StopWhy::CapExceeded { .. }) => {
+            "stopped because another training job cost more than was reserved, and the cap did not pay for both"
+        }
         TrialEnd::Stopped(StopWhy::TuningEnding) => "the tuning ended",
         TrialEnd::Stopped(StopWhy::TargetReached { .. }) => {
             "stopped because another trial reached the target value"

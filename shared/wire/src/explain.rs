@@ -145,6 +145,8 @@ pub enum Kind {
     BillOrdered,
     /// The bill of a training job was booked after its conclusion, or a higher bill replaced it.
     BillBooked,
+    /// More was reserved for a training job that lasts longer than its reservation pays for.
+    ReservationExtended,
     /// No bill arrived, so the whole reservation was booked.
     SettledInFull,
     /// The cost of a warm pool was booked, or the release of its instances was ordered.

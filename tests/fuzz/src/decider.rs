@@ -6,8 +6,8 @@ mod run;
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
-    Silence, Strategy,
+    Allowances, Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution,
+    Scheduling, Silence, Strategy,
 };
 use tuning::epochs::Epochs;
 use tuning::money::{MicroUsd, Rate};
@@ -94,6 +94,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             max_wait_seconds: spot.then_some(2 * user_limit),
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
+            allowances: Allowances::default(),
         },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },

@@ -78,6 +78,7 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
             | Ruling::ResourceRepeated { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }

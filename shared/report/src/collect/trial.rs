@@ -118,7 +118,10 @@ impl Record {
             Ruling::Order(Order::Stop { job, .. }) => {
                 self.jobs.entry(*job).or_default().phases.push((at, Phase::Ending));
             }
-            Ruling::ResourceRepeated { .. } | Ruling::TuningEnding { .. } | Ruling::Order(_) => {}
+            Ruling::ResourceRepeated { .. }
+            | Ruling::ReservationExtended { .. }
+            | Ruling::TuningEnding { .. }
+            | Ruling::Order(_) => {}
         }
     }
 
@@ -146,6 +149,8 @@ impl Record {
                 | StopWhy::Quota
                 | StopWhy::TuningEnding
                 | StopWhy::TargetReached { .. }
+                | StopWhy::ReservationUsed { .. }
+                | StopWhy::CapExceeded { .. }
                 | StopWhy::Requested,
             )
             | TrialEnd::StoppedOutside

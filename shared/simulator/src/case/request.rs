@@ -47,10 +47,12 @@ fn set_grid(config: &mut Value, choices: &Choices) {
 }
 
 /// The extra choices that are numbers of `Controller`, and their fields.
-const CONTROLLER_NUMBERS: [(&str, &str); 3] = [
+const CONTROLLER_NUMBERS: [(&str, &str); 5] = [
     ("no_objective", "NoObjectiveSeconds"),
     ("max_instances", "MaxInstances"),
     ("max_diverged", "MaxDivergedEpochs"),
+    ("startup_allowance", "StartupAllowanceSeconds"),
+    ("upload_allowance", "UploadAllowanceSeconds"),
 ];
 
 /// Returns the request of a tuning.

@@ -39,6 +39,18 @@ impl Case {
         given.unwrap_or(MAX_DIVERGED_EPOCHS)
     }
 
+    /// Returns how long a job is billed before its limit counts, as far as its reservation pays for it, in seconds.
+    pub(super) fn startup_seconds(&self) -> i64 {
+        self.asked_number("startup_allowance")
+            .map_or(60, |seconds| i64::try_from(seconds).unwrap_or(i64::MAX))
+    }
+
+    /// Returns how long a job may upload its model, as far as its reservation pays for it, in seconds.
+    pub(super) fn upload_seconds(&self) -> i64 {
+        self.asked_number("upload_allowance")
+            .map_or(120, |seconds| i64::try_from(seconds).unwrap_or(i64::MAX))
+    }
+
     fn asked_number(&self, name: &str) -> Option<u64> {
         self.choices.extra.iter().find(|(key, _)| *key == name)?.1.as_u64()
     }

@@ -22,7 +22,7 @@ impl Book {
             job.margin_at_bill = margin;
         }
         // The reservation that the job would have now.
-        let own = own + margin - job.margin_at_bill;
+        let own = own + margin - job.margin_at_bill - job.billed.extended;
         if let Money::Spent(before) = job.money {
             self.risen += bill.saturating_sub(before);
         }

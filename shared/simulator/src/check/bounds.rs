@@ -12,9 +12,6 @@ use tuning::step::Step;
 
 use super::{Book, Money};
 
-/// How long a job can cost money after its time limit, in seconds.
-const BEYOND_SECONDS: i64 = 300;
-
 /// The counts of one tuning.
 #[derive(Debug, Default)]
 pub(super) struct Bounds {
@@ -95,7 +92,8 @@ impl Book {
     /// Checks that no new trial starts while a trial waits whose limit was cut, if the cap can pay its longest job.
     fn check_cut_trials_first(&self, new: bool) -> Result<(), String> {
         let choices = &self.case.choices;
-        let longest = choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + BEYOND_SECONDS;
+        let longest =
+            choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + self.case.beyond_seconds();
         let worst = self.case.dearest(longest) + self.margin;
         let refit = if choices.refit { worst } else { 0 };
         let fits = self.limits.cap.is_none_or(|cap| self.money().0 + worst + refit <= cap);

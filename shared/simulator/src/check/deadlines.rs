@@ -162,7 +162,12 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
     let arrived = calm_from + if is_undisturbed(&world.plan) { 0 } else { CALM_AFTER_MS };
     for (of, ordered) in &deadlines.stops {
         let deadline = (*ordered).max(calm_from) + PERFORMED_MS;
-        if was_running(world, of, deadline) {
+        // No stop ends an upload.
+        let uploads = job(world, of).is_some_and(|job| {
+            let mut before = job.history.iter().rev().filter(|(since, _)| *since <= deadline);
+            before.next().is_some_and(|(_, description)| description.secondary_status == "Uploading")
+        });
+        if was_running(world, of, deadline) && !uploads {
             let late = (deadline - ordered) / MINUTE;
             wrong.push(format!(
                 "P2: job {} of {} kept running {late} min after its stop was ordered",
@@ -184,7 +189,8 @@ pub(super) fn overdue(world: &World, wrong: &mut Vec<String>) {
             wrong.push(format!("P2: job {key} of {id} was settled in full although its bill was stored"));
         }
         // A running job must never be taken for deleted.
-        let excused = job(world, of).is_some_and(|job| job.pended_ms > 0) && can_sweeps_fail(&world.plan);
+        let lasts = |job: &Job| job.pended_ms > 0 || job.fate.is_unbounded();
+        let excused = job(world, of).is_some_and(lasts) && can_sweeps_fail(&world.plan);
         if was_running(world, of, *settled) && !excused {
             wrong.push(format!("P2: job {key} of {id} was settled in full while it was waiting or running"));
         }

@@ -12,8 +12,6 @@ use super::Book;
 
 /// How long a choice without capacity is not used, in ms.
 const SHORT_MS: i64 = 600_000;
-/// Longest billed time beyond a job's limit, in seconds: the grace period of a stop and the upload.
-const BEYOND_SECONDS: u64 = 300;
 
 /// The books of one tuning's launches.
 #[derive(Debug, Default)]
@@ -96,14 +94,15 @@ impl Book {
             ));
         }
         self.check_runtime_limit(key, limits)?;
-        let seconds = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds) + BEYOND_SECONDS;
+        let limit = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
+        let seconds = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(self.case.beyond_seconds());
         let keep = limits.keep_alive_seconds;
         if keep != 0 && (keep != self.case.choices.keep_alive_seconds || launch.refit) {
             return Err(format!(
                 "P1: job {key} was ordered to keep its instances for {keep} s, which is not allowed"
             ));
         }
-        let running = self.case.cost(choice, i64::try_from(seconds).unwrap_or(i64::MAX));
+        let running = self.case.cost(choice, seconds);
         let worst = running + self.keeping_cost(choice, keep) + self.margin;
         (reservation == worst).then_some(()).ok_or_else(|| {
             format!("P1: job {key} on choice {choice} reserves {reservation}, its worst case is {worst}")
@@ -208,8 +207,8 @@ impl Book {
     fn check_retry(&mut self, key: JobKey, why: RetryWhy) -> Result<(), String> {
         let (choices, falls_back) = (self.case.clusters(), self.falls_back());
         let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
-        let (end, launch, interrupted, moved) =
-            (job.end, job.launch, job.interrupted, job.cancelled_for_quota);
+        let (end, launch, interrupted, moved, stop_why) =
+            (job.end, job.launch, job.interrupted, job.cancelled_for_quota, job.stop_why);
         let others = self.has_other_choice(launch.instances);
         let fallbacks = self.launches.trials.entry(key.trial).or_default();
         let moves_on = fallbacks.moves + 1 < choices && others;
@@ -229,7 +228,11 @@ impl Book {
             }
             RetryWhy::Capacity => end == Some(JobEnd::CapacityError) && !moves_on && !interrupted,
             RetryWhy::ServiceError => end == Some(JobEnd::ServiceError) && !interrupted,
-            RetryWhy::RuntimeCutTooShort => end == Some(JobEnd::MaxRuntime) && !interrupted,
+            RetryWhy::RuntimeCutTooShort => {
+                let by_clock = matches!(stop_why, Some(StopWhy::ReservationUsed { .. }));
+                let by_limit = end == Some(JobEnd::MaxRuntime) || (by_clock && end == Some(JobEnd::Stopped));
+                by_limit && !interrupted
+            }
         };
         match why {
             RetryWhy::OnDemand => fallbacks.on_demand = true,

@@ -47,6 +47,8 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::Requested, .. }) => "Stop Requested",
     Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }) => "Stop NoObjective",
     Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }) => "Stop Diverged",
+    Ruling::Order(Order::Stop { why: StopWhy::ReservationUsed { .. }, .. }) => "Stop ReservationUsed",
+    Ruling::Order(Order::Stop { why: StopWhy::CapExceeded { .. }, .. }) => "Stop CapExceeded",
     Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }) => "Stop Interruptions",
     Ruling::Order(Order::ReadBill { .. }) => "ReadBill",
     Ruling::Order(Order::ReadLog { .. }) => "ReadLog",
@@ -63,6 +65,7 @@ rules! {
     Ruling::Order(Order::MonthCapReached { .. }) => "MonthCapReached 100",
     Ruling::BillBooked { .. } => "BillBooked",
     Ruling::SettledInFull { .. } => "SettledInFull",
+    Ruling::ReservationExtended { .. } => "ReservationExtended",
     Ruling::Order(Order::ReadPool { last: true, .. }) => "ReadPool, keep-alive period over",
     Ruling::Order(Order::ReadPool { .. }) => "ReadPool",
     Ruling::Order(Order::ReleasePool { .. }) => "ReleasePool",
@@ -96,8 +99,10 @@ rules! {
         "TrialFinished Stopped Diverged",
     Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } =>
         "TrialFinished Stopped Interruptions",
+    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::CapExceeded { .. }), .. } =>
+        "TrialFinished Stopped CapExceeded",
     Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
-    Ruling::TrialFinished { how: TrialEnd::MaxRuntime, .. } => "TrialFinished MaxRuntime",
+    Ruling::TrialFinished { how: TrialEnd::MaxRuntime | TrialEnd::Stopped(StopWhy::ReservationUsed { .. }), .. } => "TrialFinished MaxRuntime",
     Ruling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. } => "TrialFinished Failed, no further attempt",
     Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
     Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",

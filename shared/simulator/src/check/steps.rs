@@ -63,6 +63,8 @@ impl Book {
         let ended_before = job.end_seen;
         job.record_signs(&recorded.fact);
         job.record_instances(recorded);
+        self.billed_fact(key, recorded);
+        let Some(job) = self.jobs.get_mut(&key) else { return };
         let mut bill = None;
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),
@@ -146,6 +148,9 @@ impl Book {
                 (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
             }
             Ruling::BillBooked { job, seconds, amount } => self.check_bill_booked(*job, *seconds, amount.0),
+            Ruling::ReservationExtended { job, seconds, amount } => {
+                self.check_extended(*job, *seconds, amount.0)
+            }
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 if let Some(job) = self.jobs.get_mut(job) {
@@ -159,7 +164,8 @@ impl Book {
             }
             Ruling::Order(Order::CapacityLacking { .. }) => self.check_capacity_notice(),
             Ruling::Order(Order::OverrunSeen) => {
-                let right = self.margin > 0 && !std::mem::replace(&mut self.overrun_published, true);
+                let overran = self.margin > 0 || self.jobs.values().any(|job| job.billed.extended > 0);
+                let right = overran && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
                     "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
                 })
@@ -189,6 +195,7 @@ impl Book {
     }
 
     fn check_stop(&mut self, job: JobKey, why: StopWhy) -> Result<(), String> {
+        self.check_stop_for_money(job, why)?;
         let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
         book.stop_why = Some(why);
         if std::mem::replace(&mut book.stop_ordered, true) {
@@ -239,6 +246,7 @@ impl Book {
         if let Some(book) = self.jobs.get_mut(job) {
             (book.keep_seconds, book.keeping) = (limits.keep_alive_seconds, keeping);
         }
+        self.open_billed(*job, limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds));
         self.check_launch(*job, *launch, *limits, reservation.0)?;
         let limit = launch.resource.map(|epoch| epoch.0);
         if launch.refit {
@@ -311,7 +319,9 @@ impl Book {
         // After a stop because of interruptions the trial continues on demand; after one because of a quota, on other
         // instances.
         let continues = |book: &JobBook| {
-            (book.interrupted || book.cancelled_for_quota) && matches!(book.end, None | Some(JobEnd::Stopped))
+            let by_clock = matches!(book.stop_why, Some(StopWhy::ReservationUsed { .. }));
+            (book.interrupted || book.cancelled_for_quota || by_clock)
+                && matches!(book.end, None | Some(JobEnd::Stopped))
         };
         let no_retry = |book: &JobBook| book.no_retry && !continues(book);
         if former.is_some_and(|(job, book)| (job.rung == key.rung && no_retry(book)) || !book.concluded) {
@@ -449,6 +459,7 @@ impl JobBook {
             booked: None,
             confirmed: None,
             margin_at_bill: 0,
+            billed: super::overrun::Billed::default(),
             stop_ordered: false,
             stop_why: None,
             bill_ordered: false,

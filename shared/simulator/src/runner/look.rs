@@ -76,9 +76,9 @@ fn violation(world: &World, name: &str, before: u64, seen: &Answers) -> Option<S
     }
     let book = world.check.books.values().find(|book| book.definition.name == name)?;
     let Totals { spent_usd, reserved_usd, cap_usd, .. } = &seen.shown.controller.totals;
-    // Amounts that were booked before the cap was lowered, or before a bill rose, stay booked.
+    // Amounts that were booked before the cap was lowered, before a bill rose, or for a job past its reservation stay booked.
     let lowered = book.case.changes.iter().any(|change| change.cap.is_some());
-    let most = cap_usd.map(|cap| cap.plus(MicroUsd(book.risen)));
+    let most = cap_usd.map(|cap| cap.plus(MicroUsd(book.risen + book.extended())));
     if most.is_some_and(|most| spent_usd.plus(*reserved_usd) > most) && book.margin == 0 && !lowered {
         return Some(format!(
             "P1: Describe shows {spent_usd} USD spent and {reserved_usd} USD reserved, above the cap"

@@ -39,6 +39,12 @@ pub(crate) struct Fate {
     overrun_seconds: Option<i64>,
     /// Whether its program uses the whole grace period of a stop.
     stops_slowly: bool,
+    /// How long its model is uploaded, in ms; `None` = for seconds.
+    upload_ms: Option<i64>,
+    /// How long data and image are downloaded, in ms, without counting in its limit; `None` = for seconds.
+    download_ms: Option<i64>,
+    /// How much later than its limit the service ends it, in ms.
+    limit_late_ms: i64,
 }
 
 impl Fate {
@@ -47,6 +53,9 @@ impl Fate {
         let (late, above) =
             (world.faults.strikes(Kind::BillLate), world.faults.strikes(Kind::BillAboveReservation));
         let rises = world.faults.strikes(Kind::BillRises);
+        let uploads = world.faults.strikes(Kind::UploadLong);
+        let downloads = world.faults.strikes(Kind::DownloadLong);
+        let limit_late = world.faults.strikes(Kind::LimitLate);
         let mut after = |dice: &mut Dice, kind: Kind| world.faults.strikes(kind).then(|| dice.count(0, last));
         let algorithm =
             after(dice, Kind::JobAlgorithmError).map(|epoch| (epoch, "AlgorithmError: exit code 1"));
@@ -66,7 +75,15 @@ impl Fate {
             bill_late_ms: late.then(|| dice.between(MINUTE, 4 * HOUR)),
             bill_rises_ms: rises.then(|| dice.between(1_000, 45_000)),
             overrun_seconds: above.then(|| dice.between(1, 3_600)),
+            upload_ms: uploads.then(|| dice.between(MINUTE, 6 * HOUR)),
+            download_ms: downloads.then(|| dice.between(30_000, 20 * MINUTE)),
+            limit_late_ms: if limit_late { dice.between(1_000, HOUR) } else { 0 },
         }
+    }
+
+    /// Returns whether the service may bill more than a reservation pays for.
+    pub(crate) fn is_unbounded(self) -> bool {
+        self.upload_ms.is_some() || self.download_ms.is_some() || self.limit_late_ms > 0
     }
 
     /// Returns the fate of a job without faults.
@@ -83,6 +100,9 @@ impl Fate {
             bill_rises_ms: None,
             overrun_seconds: None,
             stops_slowly: false,
+            upload_ms: None,
+            download_ms: None,
+            limit_late_ms: 0,
         }
     }
 }
@@ -120,9 +140,10 @@ impl World {
             self.tick_after(index, startup, Tick::Pends);
         }
         self.tick_after(index, startup + pending, Tick::Launched);
+        let late = self.training.jobs[index].fate.limit_late_ms;
         if let Some(wait) = self.training.jobs[index].max_wait_ms {
             self.queue.push(
-                self.now + wait,
+                self.now + wait + late,
                 Event::Tick { job: index, generation: u32::MAX, tick: Tick::WaitOver },
             );
         }
@@ -182,10 +203,11 @@ impl World {
         let job = &mut self.training.jobs[index];
         let before = if self.plan.runtime_per_attempt { 0 } else { job.ran_ms };
         let left = (job.max_runtime_ms - before).max(0);
-        let download = job.dice.between(1_000, 30_000);
+        let download = job.fate.download_ms.unwrap_or(job.dice.between(1_000, 30_000));
+        let uncounted = job.fate.download_ms.unwrap_or(0) + job.fate.limit_late_ms;
         self.enter(index, "InProgress", "Downloading");
         self.tick_after(index, download, Tick::Trains);
-        self.tick_after(index, left, Tick::RuntimeOver);
+        self.tick_after(index, left + uncounted, Tick::RuntimeOver);
     }
 
     fn trains(&mut self, index: usize) {
@@ -245,7 +267,7 @@ impl World {
         self.save_checkpoint(index);
         let job = &mut self.training.jobs[index];
         job.generation += 1;
-        let upload = job.dice.between(500, 30_000);
+        let upload = job.fate.upload_ms.unwrap_or(job.dice.between(500, 30_000));
         // A program that ends while it is being stopped can count as completed.
         let stopped = job.now.status == "Stopping" && job.dice.chance(0.5);
         let status = job.now.status.clone();
@@ -286,8 +308,9 @@ impl World {
             (true, false) => job.dice.between(1_000, 30_000),
             (true, true) => job.dice.between(60_000, 295_000),
         };
+        let upload = job.fate.upload_ms.filter(|_| running).unwrap_or(0);
         self.enter(index, "Stopping", "Stopping");
-        self.tick_after(index, wait, end);
+        self.tick_after(index, wait + upload, end);
     }
 
     fn end_job(&mut self, index: usize, status: &str, secondary: &str, reason: Option<&str>) {
@@ -303,7 +326,9 @@ impl World {
             } else {
                 job.ran_ms
             };
-            let mut seconds = (billed / 1_000).clamp(0, job.worst_seconds());
+            let most = if job.fate.is_unbounded() { i64::MAX } else { job.worst_seconds() };
+            let mut seconds = (billed / 1_000).clamp(0, most);
+            job.overran = seconds > job.worst_seconds();
             if let Some(more) = job.fate.overrun_seconds {
                 seconds = job.worst_seconds() + more;
                 job.overran = true;

@@ -1,8 +1,8 @@
 //! The training service: the contract of SageMaker in virtual time.
 //!
 //! A name can be used only once. A stop is accepted at once and takes effect later. `describe` can show an earlier
-//! state. The bill is known only after the end, possibly hours later. It exceeds the worst case of the limits (running
-//! time, 120 s grace period, 180 s upload) only if the fault `BillAboveReservation` strikes.
+//! state. The bill is known only after the end, possibly hours later. It exceeds the reservation (start-up, running time,
+//! grace period, upload) only if the fault `BillAboveReservation`, `UploadLong`, `DownloadLong` or `LimitLate` strikes.
 
 use std::collections::BTreeMap;
 
@@ -74,6 +74,8 @@ pub(crate) struct Job {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_runtime_ms: i64,
     pub(crate) max_wait_ms: Option<i64>,
+    /// How much longer its reservation pays for, in seconds.
+    pub(crate) beyond_seconds: i64,
     /// How long it may wait for its instances, in ms, if the request has a limit.
     pub(crate) max_pending_ms: Option<i64>,
     /// How long it waits for its instances besides its startup, in ms.
@@ -152,6 +154,7 @@ impl Job {
             tags: tags(tag_list),
             max_runtime_ms: 0,
             max_wait_ms: None,
+            beyond_seconds: 0,
             max_pending_ms: None,
             pended_ms: 0,
             keep_ms: 0,
@@ -191,9 +194,9 @@ impl Job {
         matches!(self.now.status.as_str(), "Completed" | "Failed" | "Stopped")
     }
 
-    /// Returns the billable seconds of its worst case.
+    /// Returns the billable seconds that its reservation pays for.
     pub(crate) fn worst_seconds(&self) -> i64 {
-        self.max_wait_ms.unwrap_or(self.max_runtime_ms) / 1_000 + 120 + 180
+        self.max_wait_ms.unwrap_or(self.max_runtime_ms) / 1_000 + self.beyond_seconds
     }
 
     /// Returns the billable seconds, or those of the worst case while they are unknown. A rise after the first bill does
@@ -330,6 +333,7 @@ impl World {
             choice,
             max_runtime_ms: max_runtime * 1_000,
             max_wait_ms: max_wait.map(|wait| wait * 1_000),
+            beyond_seconds: self.cases[case].beyond_seconds(),
             pended_ms: 0,
             max_pending_ms: seconds("MaxPendingTimeInSeconds").map(|pending| pending * 1_000),
             keep_ms: keep * 1_000,

@@ -42,13 +42,14 @@ impl World {
                 key.trial
             ));
         }
-        let overran = self.training.of(&id).any(|job| job.overran);
-        if let Some(cap) = cap.filter(|_| !overran) {
+        // What the service billed above a reservation may be unknown yet.
+        let above = self.billed_above(&id);
+        if let Some(cap) = cap {
             let jobs =
                 self.training.of(&id).filter(|job| !(job.deleted && self.check.is_released(&id, job.key)));
             let worst: u64 = jobs.map(|job| case.cost(job.choice, job.charged_seconds())).sum();
             let worst = worst + self.kept_cost(&id, |_| true);
-            if worst > cap {
+            if worst > cap + above {
                 wrong.push(format!(
                     "P1: the bills and worst cases of all jobs including {name} are \
                     {worst}, above the cap {cap}"
@@ -112,7 +113,8 @@ impl World {
                 self.check_judged(id, *trial, level.0, (resource.0, *value));
             }
             Ruling::SettledInFull { job, .. } => {
-                let excused = |other: &Job| other.pended_ms > 0 && can_sweeps_fail(&self.plan);
+                let lasts = |other: &Job| other.pended_ms > 0 || other.fate.is_unbounded();
+                let excused = |other: &Job| lasts(other) && can_sweeps_fail(&self.plan);
                 let mut all = self.training.of(id);
                 if all.any(|other| other.key == *job && !other.is_ended() && !excused(other)) {
                     self.check.violation(
@@ -146,6 +148,7 @@ impl World {
             Ruling::RungReached { .. }
             | Ruling::TrialPromoted { .. }
             | Ruling::ResourceRepeated { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::AttemptAwaited { .. }

@@ -84,6 +84,7 @@ impl World {
                 self.watch_silence();
                 self.watch_diverged();
                 self.watch_last_epoch();
+                self.watch_reservations();
             }
         }
     }
@@ -122,7 +123,10 @@ impl World {
             match self.training.of(id).find(|job| job.key == *key) {
                 // The job may not be created yet.
                 None => !over,
-                Some(job) if job.now.status != "InProgress" => false,
+                // No stop ends an upload.
+                Some(job) if job.now.status != "InProgress" || job.now.secondary_status == "Uploading" => {
+                    false
+                }
                 Some(job) => {
                     *minutes += 1;
                     let most = if *fresh { FRESH_STOP_MINUTES } else { OLD_STOP_MINUTES };

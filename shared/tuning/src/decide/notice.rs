@@ -9,9 +9,11 @@ use crate::ruling::{EndReason, Order, Ruling};
 use crate::runtime::{Goal, Runtime, runtime};
 use crate::state::{State, Status};
 
-/// Publishes that a bill was above its reservation, once.
+/// Publishes that a bill was above its reservation, or will be, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
-    (state.ledger.has_overrun() && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+    let extended = || state.jobs().any(|(_, _, job)| job.extension.amount > MicroUsd::ZERO);
+    let seen = state.ledger.has_overrun() || extended();
+    (seen && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
 }
 
 /// Publishes that no job has got instances for long, once for each lack of capacity.

@@ -37,7 +37,7 @@ pub(crate) fn arrival(
     {
         return None;
     }
-    let (end, stop) = job.map_or((None, None), |job| (job.end, job.stop));
+    let (end, stop) = job.map_or((None, None), |job| (job.end_by_limit(), job.trial_stop()));
     // A failed program is a failure, whatever values it logged. So is a stopped one, unless it stopped for training
     // past its level or for its spot capacity.
     let failed = end == Some(JobEnd::AlgorithmError);

@@ -91,7 +91,8 @@ fn is_over(job: &Job) -> bool {
             StopWhy::PastLevel { .. }
             | StopWhy::NextInstances
             | StopWhy::Quota
-            | StopWhy::Interruptions { .. },
+            | StopWhy::Interruptions { .. }
+            | StopWhy::ReservationUsed { .. },
         ) => false,
         Some(
             StopWhy::Rung { .. }
@@ -100,7 +101,8 @@ fn is_over(job: &Job) -> bool {
             | StopWhy::TargetReached { .. }
             | StopWhy::Requested
             | StopWhy::NoObjective { .. }
-            | StopWhy::Diverged { .. },
+            | StopWhy::Diverged { .. }
+            | StopWhy::CapExceeded { .. },
         ) => true,
     };
     stopped || job.end == Some(JobEnd::AlgorithmError)

@@ -95,7 +95,8 @@ pub(super) fn fold(
 /// Returns whether a trial whose job logs a line can still train to its end.
 fn can_be_finalist(trial: &Trial, key: JobKey) -> bool {
     let stops = trial.stop_why.is_some() || trial.stop_requested;
-    let runs = trial.job.as_ref().is_none_or(|job| job.stop.is_none() && job.end.is_none_or(JobEnd::counts));
+    let runs =
+        trial.job.as_ref().is_none_or(|job| job.trial_stop().is_none() && job.end.is_none_or(JobEnd::counts));
     !stops && runs && trial.refit.is_none() && key.attempt == trial.attempts
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;
+use crate::fact::JobKey;
 use crate::ids::{RungId, TrialId};
 
 /// Why a job is stopped.
@@ -49,6 +50,16 @@ pub enum StopWhy {
         /// The number of epochs.
         epochs: u32,
     },
+    /// The job has nearly used up the time that its reservation pays for, although its own limit should have ended it.
+    ReservationUsed {
+        /// Billed seconds at which it has to stop.
+        seconds: u64,
+    },
+    /// Another job costs more than was reserved for it, and the cap does not pay for both.
+    CapExceeded {
+        /// The other job.
+        by: JobKey,
+    },
 }
 
 impl StopWhy {
@@ -69,7 +80,9 @@ impl StopWhy {
             | Self::Requested
             | Self::Interruptions { .. }
             | Self::NextInstances
-            | Self::Quota => None,
+            | Self::Quota
+            | Self::ReservationUsed { .. }
+            | Self::CapExceeded { .. } => None,
         }
     }
 }

@@ -30,6 +30,9 @@ impl State {
             Ruling::ResourceRepeated { job, from, .. } => {
                 self.with_live_job(*job, |job| job.repeats_from = Some(*from));
             }
+            Ruling::ReservationExtended { job, seconds, amount } => {
+                self.extend_reservation(*job, *seconds, *amount);
+            }
             Ruling::SettledInFull { job, amount } => self.settled_in_full(definition, *job, *amount),
             Ruling::BillBooked { job, seconds, amount } => {
                 let bill = Bill { seconds: Some(*seconds), amount: *amount };
@@ -177,8 +180,10 @@ impl State {
 
     fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
-        // A trial with all its epochs is past its last rung.
-        trial.stop_why = trial.stop_why.or(Some(why));
+        // A trial with all its epochs is past its last rung. One whose job has to end for its time limit may go on.
+        if !matches!(why, StopWhy::ReservationUsed { .. }) {
+            trial.stop_why = trial.stop_why.or(Some(why));
+        }
         let Some(job) = &mut trial.job else { return };
         job.stop = Some(why);
         job.message = job.message.take().or_else(|| why.message());

@@ -49,7 +49,8 @@ impl State {
         // The reservation of a settled job grows with the margin, but none of it is reserved any more.
         let reservation =
             job.reservation.minus(pool.as_ref().map_or(MicroUsd::ZERO, |pool| pool.reservation));
-        let excess = bill.amount.minus(reservation);
+        // What the job reserved more while it ran is part of the excess: later jobs can last as long.
+        let excess = bill.amount.minus(reservation.minus(job.extension.amount));
         match before {
             None => {
                 self.pools.extend(pool);
@@ -61,6 +62,15 @@ impl State {
             (best.billable_seconds, best.cost) = (bill.seconds, Some(bill.amount));
         }
         self.forget_final_bills();
+    }
+
+    /// Reserves more for a job that lasts longer than its reservation pays for, even above the cap.
+    pub(super) fn extend_reservation(&mut self, key: JobKey, seconds: u64, amount: MicroUsd) {
+        let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) else { return };
+        job.reservation = job.reservation.plus(amount);
+        job.extension.seconds = seconds;
+        job.extension.amount = job.extension.amount.plus(amount);
+        self.ledger.raise(amount);
     }
 
     /// Books the whole reservation of a job whose bill never came. No bill of it is read again.

@@ -39,6 +39,9 @@ pub struct Job {
     pub repeats_from: Option<Epochs>,
     /// Its worst case, reserved until it is billed.
     pub reservation: MicroUsd,
+    /// What it reserved more because it lasts longer than that.
+    #[serde(default, skip_serializing_if = "Extension::is_none")]
+    pub extension: Extension,
     /// Whether the service has accepted it (or it was seen running).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
@@ -127,6 +130,21 @@ pub struct Job {
     pub interruptions: u32,
 }
 
+/// What a job past its first reservation reserved more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Extension {
+    /// The seconds that it pays for.
+    pub seconds: u64,
+    /// The part of the reservation.
+    pub amount: MicroUsd,
+}
+
+impl Extension {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The bill of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bill {
@@ -150,6 +168,7 @@ impl Job {
             checkpoint_epochs: Epochs::ZERO,
             repeats_from: None,
             reservation,
+            extension: Extension::default(),
             accepted: false,
             phase: JobPhase::Starting,
             phase_at: Time::MIN,
@@ -186,6 +205,17 @@ impl Job {
     /// Returns whether this is job `key` of its trial.
     pub fn is(&self, key: JobKey) -> bool {
         self.rung == key.rung && self.attempt == key.attempt
+    }
+
+    /// Returns how the job ended. Its time limit ended it too if the decider stopped it for its reservation.
+    pub(crate) fn end_by_limit(&self) -> Option<JobEnd> {
+        let by_clock = matches!(self.stop, Some(StopWhy::ReservationUsed { .. }));
+        self.end.map(|end| if by_clock && end == JobEnd::Stopped { JobEnd::MaxRuntime } else { end })
+    }
+
+    /// Returns why the decider ended the trial of the job with a stop; `None` if it stopped the job for its time limit.
+    pub(crate) fn trial_stop(&self) -> Option<StopWhy> {
+        self.stop.filter(|why| !matches!(why, StopWhy::ReservationUsed { .. }))
     }
 
     /// Returns whether the job holds a slot. Only its end frees the slot, not the order to stop it.

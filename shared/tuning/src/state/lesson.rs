@@ -28,7 +28,8 @@ pub(super) fn lesson(how: &TrialEnd, failed_by_program: bool, trial: &Trial) -> 
             StopWhy::Rung { .. }
             | StopWhy::MaxResource
             | StopWhy::PastLevel { .. }
-            | StopWhy::NoObjective { .. },
+            | StopWhy::NoObjective { .. }
+            | StopWhy::ReservationUsed { .. },
         ) => Lesson::Values,
         TrialEnd::NeverStarted | TrialEnd::Stopped(StopWhy::Requested) => Lesson::Nothing,
         TrialEnd::Failed(_)
@@ -38,7 +39,8 @@ pub(super) fn lesson(how: &TrialEnd, failed_by_program: bool, trial: &Trial) -> 
             | StopWhy::TargetReached { .. }
             | StopWhy::Interruptions { .. }
             | StopWhy::NextInstances
-            | StopWhy::Quota,
+            | StopWhy::Quota
+            | StopWhy::CapExceeded { .. },
         ) => values,
     }
 }

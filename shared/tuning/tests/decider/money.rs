@@ -171,7 +171,7 @@ fn a_waiting_trial_is_not_continued_when_no_job_runs_that_could_free_money() {
 
 #[test]
 fn a_retry_after_a_cut_limit_reserves_a_multiple_of_that_limit() {
-    // Five trials with one epoch per second reduce the limit of the next jobs to one minute.
+    // Five trials with one epoch per second reduce the limit of the next jobs to two minutes.
     let definition = Definition { cap: Some(MicroUsd(6_200 * SECOND)), ..jobs(40, 1) };
     let mut given = vec![submitted()];
     for (trial, bill) in (0..5).zip([1_000, 350, 350, 350, 350]) {
@@ -183,7 +183,7 @@ fn a_retry_after_a_cut_limit_reserves_a_multiple_of_that_limit() {
     // 6,200 - 2,400 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 700", "start 5-0-2"];
     let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &expect);
-    assert_eq!(run.state.ledger.reserved, MicroUsd((2 * 60 + 300) * SECOND));
+    assert_eq!(run.state.ledger.reserved, MicroUsd((2 * 120 + 300) * SECOND));
 }
 
 #[test]

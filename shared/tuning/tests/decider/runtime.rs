@@ -51,18 +51,18 @@ fn a_job_gets_the_rest_of_the_cap_while_another_runs() {
 #[test]
 fn regression_free_slots_share_the_money_that_is_left() {
     let mut definition = jobs(9, 3);
-    definition.cap = Some(MicroUsd(900 * SECOND));
+    definition.cap = Some(MicroUsd(1_200 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.timings.epoch_ms = vec![Millis(20_000); 5];
     run.take(&[submitted()]);
-    // 160 % of 90 seconds are 144. At least 130 % of 70 seconds are sent.
-    assert_eq!(limits(&run), [91, 91]);
+    // 160 % of 180 seconds are 288. At least 130 % of 140 seconds are sent.
+    assert_eq!(limits(&run), [182, 182]);
     definition.cap = Some(MicroUsd(10_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.timings.epoch_ms = vec![Millis(20_000); 5];
     run.state.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
-    assert_eq!(limits(&run), [144; 3]);
+    assert_eq!(limits(&run), [288; 3]);
 }
 
 /// The 95th percentile of fewer than 20 times was the slowest one.

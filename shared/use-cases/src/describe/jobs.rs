@@ -69,6 +69,8 @@ pub fn stop_word(why: StopWhy) -> String {
         StopWhy::Requested => "Requested".to_owned(),
         StopWhy::NoObjective { .. } => "NoObjective".to_owned(),
         StopWhy::Diverged { .. } => "Diverged".to_owned(),
+        StopWhy::ReservationUsed { .. } => "ReservationUsed".to_owned(),
+        StopWhy::CapExceeded { .. } => "CapExceeded".to_owned(),
     }
 }
 

@@ -40,6 +40,7 @@ impl Trail<'_> {
             | Ruling::TrialJudged { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }

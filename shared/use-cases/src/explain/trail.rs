@@ -171,6 +171,9 @@ impl<'a> Trail<'a> {
                 self.jobs.booked(definition, *job, Some(*seconds), *amount);
                 entry(Kind::BillBooked, job, words::booked(definition, *seconds, *amount))
             }
+            Ruling::ReservationExtended { job, seconds, amount } if ours(job) => {
+                entry(Kind::ReservationExtended, job, words::extended(definition, *seconds, *amount))
+            }
             Ruling::SettledInFull { job, amount } if ours(job) => {
                 if state.job(*job).is_none() {
                     self.jobs.booked(definition, *job, None, *amount);
@@ -186,6 +189,7 @@ impl<'a> Trail<'a> {
                 Some(self.finished(state, *job, how))
             }
             Ruling::SettledInFull { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::BillBooked { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }

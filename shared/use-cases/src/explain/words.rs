@@ -12,7 +12,7 @@ use wire::events::timestamp::format_utc;
 use wire::explain::{Comparison, EpochValue, ExplainedJob};
 
 use crate::words;
-pub(super) use crate::words::{booked, drawn, kept, promotion_rule, repeated, rule, settled};
+pub(super) use crate::words::{booked, drawn, extended, kept, promotion_rule, repeated, rule, settled};
 
 pub(super) const BILL_ORDERED: &str = "the training job has ended: the controller reads its bill";
 pub(super) const RELEASED: &str =

@@ -113,6 +113,7 @@ impl Decision {
             | Ruling::ResourceRepeated { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TrialFinished { .. }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use tuning::decide::job_seen_due_at;
+use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
 use tuning::state::{Job, Trial};
@@ -42,17 +43,19 @@ struct Looked {
     lines_missed: bool,
 }
 
-/// Returns whether a running job has shown no sign of life for `silence_ms`.
+/// Returns whether a running job has shown no sign of life for `silence_ms`, or has instances and no fact shows since when:
+/// its reservation counts from there.
 pub(super) fn is_silent(trial: &Trial, job: &Job, now: Time, silence_ms: Millis) -> bool {
     let seen_at = job.seen_at.max(last_line(trial));
-    job.accepted && job.end.is_none() && now - seen_at >= silence_ms
+    let lacks_start = job.has_instances() && job.started.is_none();
+    job.accepted && job.end.is_none() && (lacks_start || now - seen_at >= silence_ms)
 }
 
 /// Returns the fact that a job still exists, if no other fact has shown this for long. Without it the decider would
 /// treat the job as deleted. The key of each such fact contains the time of the previous one, so two sweeps store it
 /// once.
-fn sign_of_life(key: JobKey, job: &Job, now: Time) -> Option<Recorded> {
-    job_seen_due_at(job).filter(|due| now >= *due)?;
+fn sign_of_life(definition: &Definition, key: JobKey, job: &Job, now: Time) -> Option<Recorded> {
+    job_seen_due_at(definition, job).filter(|due| now >= *due)?;
     Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
 }
 
@@ -167,7 +170,8 @@ where
         let read = Log { jobs, tuning, name: &name, job: key }.since(from, LOOK_PAGES).await;
         let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
         let phase = bill::phase(&description);
-        if phase != phase_before {
+        let shows_start = job.started.is_none() && description.started.is_some();
+        if phase != phase_before || shows_start {
             facts.push(bill::state_fact(key, &description));
         }
         // This state is a copy of this sweep.
@@ -175,7 +179,7 @@ where
         facts.retain(|fact| fold(&tuning.definition, state, fact));
         if !matches!(phase, JobPhase::Ended(_)) {
             // The facts found may be hours old, and the job may have waited for its instances ever since.
-            let sign = state.job(key).and_then(|job| sign_of_life(key, job, self.now()));
+            let sign = state.job(key).and_then(|job| sign_of_life(&tuning.definition, key, job, self.now()));
             facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
         }
         let mut looked = Looked::default();

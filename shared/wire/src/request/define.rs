@@ -8,7 +8,7 @@ use search::{SamplerKind, Space};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tuning::definition::{
-    self, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
+    self, Allowances, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
 use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::money::{MicroUsd, Rate};
@@ -28,6 +28,8 @@ pub struct PriceAnswer {
     /// Price of 1,000 GiB-hours of volume; `None` = unknown. Without it, an instance of the price list has no price,
     /// and a price that the request sets is assumed to include the volume.
     pub volume_kilo_gib_hour: Option<u64>,
+    /// The least allowances of the stack.
+    pub least_allowances: Option<Allowances>,
 }
 
 impl PriceAnswer {
@@ -35,7 +37,8 @@ impl PriceAnswer {
     pub fn uniform(request: &Request, instance_hour: u64, volume_kilo_gib_hour: u64) -> Self {
         let choices = request.instance_choices().into_iter();
         let hours = choices.map(|choice| (choice.instance_type.to_owned(), instance_hour));
-        Self { instance_hours: hours.collect(), volume_kilo_gib_hour: Some(volume_kilo_gib_hour) }
+        let volume_kilo_gib_hour = Some(volume_kilo_gib_hour);
+        Self { instance_hours: hours.collect(), volume_kilo_gib_hour, ..Self::default() }
     }
 }
 
@@ -301,7 +304,28 @@ impl Request {
             max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
             fallbacks: choices.collect(),
             keep_alive_seconds: self.keep_alive_seconds(),
+            allowances: self.allowances(prices.least_allowances),
         }
+    }
+
+    /// Returns the allowances of the request, or the usual ones, at least `least`.
+    fn allowances(&self, least: Option<Allowances>) -> Allowances {
+        let (usual, controller) = (Allowances::default(), &self.fields.controller);
+        let startup_seconds = controller.startup_allowance.unwrap_or(usual.startup_seconds);
+        let upload_seconds = controller.upload_allowance.unwrap_or(usual.upload_seconds);
+        Allowances {
+            startup_seconds: startup_seconds.max(least.map_or(0, |least| least.startup_seconds)),
+            upload_seconds: upload_seconds.max(least.map_or(0, |least| least.upload_seconds)),
+        }
+    }
+
+    /// Returns `StartupAllowanceSeconds` and `UploadAllowanceSeconds`, with their paths, as far as the request has them.
+    pub fn given_allowances(&self) -> [(&'static str, Option<u64>); 2] {
+        let controller = &self.fields.controller;
+        [
+            ("Controller.StartupAllowanceSeconds", controller.startup_allowance),
+            ("Controller.UploadAllowanceSeconds", controller.upload_allowance),
+        ]
     }
 
     fn epochs(&self) -> EpochRule {

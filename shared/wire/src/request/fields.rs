@@ -300,6 +300,8 @@ fields! {
         max_capacity_wait: Option<u64> = "MaxCapacityWaitSeconds",
         no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
         max_diverged_epochs: Option<u32> = "MaxDivergedEpochs",
+        startup_allowance: Option<u64> = "StartupAllowanceSeconds",
+        upload_allowance: Option<u64> = "UploadAllowanceSeconds",
         refit: Option<Refit> = "Refit",
         initial: Option<Vec<Map<String, Value>>> = "InitialConfigurations",
     }

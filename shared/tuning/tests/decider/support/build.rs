@@ -2,8 +2,8 @@
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling, Silence,
-    Strategy,
+    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
+    Silence, Strategy,
 };
 use tuning::epochs::Epochs;
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
@@ -54,6 +54,7 @@ pub(crate) fn hyperband() -> Definition {
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
+            allowances: Allowances::default(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },

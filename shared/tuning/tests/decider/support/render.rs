@@ -55,6 +55,9 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::Order(Order::MonthCapReached { month, percent }) => format!("notice: {percent} % of {month}"),
         Ruling::Order(Order::OverrunSeen) => "overrun notice".to_owned(),
         Ruling::Order(Order::CapacityLacking { .. }) => "capacity notice".to_owned(),
+        Ruling::ReservationExtended { job, seconds, amount } => {
+            format!("extend {job} to {seconds} s: {}", amount.0)
+        }
         Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
         Ruling::AttemptAwaited { job, why, not_before } => {
             format!("retry after {job}: {why:?}, from {}", (*not_before - CREATED).as_seconds())
@@ -77,6 +80,8 @@ fn stop(why: StopWhy) -> String {
         StopWhy::TuningEnding => "tuning ending".to_owned(),
         StopWhy::TargetReached { trial } => format!("trial {trial} reached the target"),
         StopWhy::NoObjective { seconds } => format!("no objective for {seconds} s"),
+        StopWhy::ReservationUsed { seconds } => format!("reservation used at {seconds} s"),
+        StopWhy::CapExceeded { by } => format!("cap exceeded by {by}"),
         StopWhy::Diverged { epochs } => format!("diverged for {epochs} epochs"),
     }
 }

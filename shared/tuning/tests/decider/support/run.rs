@@ -210,6 +210,7 @@ impl Run {
             | Ruling::ResourceRepeated { .. }
             | Ruling::BillBooked { .. }
             | Ruling::PoolClosed { .. }
+            | Ruling::ReservationExtended { .. }
             | Ruling::SettledInFull { .. }
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }

@@ -27,6 +27,9 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
     integer("Controller.MaxDivergedEpochs").range(0, 1_000_000),
+    // Less than an interval of the sweep would end jobs before their own limits.
+    integer("Controller.StartupAllowanceSeconds").range(60, 86_400),
+    integer("Controller.UploadAllowanceSeconds").range(0, 86_400),
     list("Controller.InitialConfigurations").max(100).rules(&["initial_configurations"]),
     map("Controller.InitialConfigurations[]").range(1, 30),
     text("Controller.InitialConfigurations[]{key}").range(1, 256),

@@ -225,6 +225,7 @@ fn the_launch_selects_the_instances_and_on_demand() {
     let prices = PriceAnswer {
         instance_hours: [("ml.m5.large".to_owned(), 115_000)].into(),
         volume_kilo_gib_hour: Some(0),
+        ..PriceAnswer::default()
     };
     let shape = several.definition(Time(0), "3fa1c2", &prices).unwrap().job;
     let choices: Vec<_> = shape.choices().map(|choice| shape.instances(choice)).collect();

@@ -232,6 +232,9 @@ impl Reference {
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
             }
+            Ruling::ReservationExtended { .. } => {
+                panic!("no fact shows since when a job runs before it ends: {ruling:?}")
+            }
             Ruling::SettledInFull { job, amount } => self.settled_in_full(*job, amount.0),
             Ruling::BillBooked { job, seconds, amount } => self.bill_booked(*job, *seconds, amount.0),
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),

@@ -1,0 +1,201 @@
+//! Jobs that last longer than their reservation pays for: they are stopped in time, reserve more while they last, and the
+//! youngest other jobs stop if the cap does not pay for that. Beyond the cap there is only what the service billed above
+//! reservations.
+//!
+//! Computed from the recorded facts and the service's own books, with times and bounds of its own.
+
+use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::ruling::StopWhy;
+
+use super::{Book, Money};
+use crate::case::Case;
+use crate::plan::MINUTE;
+use crate::world::World;
+use crate::world::training::{Job, Owner};
+
+/// The time that a program gets after a stop, in seconds.
+const GRACE_SECONDS: i64 = 120;
+/// How late an order of the sweeper may be, in seconds.
+const SWEEP_SECONDS: i64 = 60;
+/// What a job past its reservation reserves more: at least so many seconds, or this part of the time so far.
+const MORE_SECONDS: i64 = 240;
+const MORE_PART: i64 = 20;
+/// Longest time from the moment at which a job has to stop to the order, in ms.
+const PATIENCE_MS: i64 = 15 * MINUTE;
+
+/// What facts show of a job's billed time.
+#[derive(Debug, Default)]
+pub(super) struct Billed {
+    /// When it began to be billed, in ms.
+    started: Option<i64>,
+    /// The latest sign of life, in ms.
+    seen: i64,
+    /// The seconds that its reservation pays for, with its limits and then with its extensions.
+    paid_seconds: i64,
+    /// The same without extensions.
+    first_seconds: i64,
+    /// What its extensions added to its reservation, in micro-dollars.
+    pub(super) extended: u64,
+}
+
+impl Case {
+    /// Returns the seconds that a job reserves beyond its time limit: the start-up, the grace of a stop, and the upload.
+    pub(crate) fn beyond_seconds(&self) -> i64 {
+        self.startup_seconds() + GRACE_SECONDS + self.upload_seconds()
+    }
+
+    /// Returns the billed seconds at which a job that reserves `paid` has to stop.
+    fn stop_seconds(&self, paid: i64) -> i64 {
+        paid - GRACE_SECONDS - self.upload_seconds() - SWEEP_SECONDS
+    }
+}
+
+impl Book {
+    /// Returns what all jobs reserved more because they lasted longer than their reservation paid for, in micro-dollars.
+    pub(crate) fn extended(&self) -> u64 {
+        self.jobs.values().map(|job| job.billed.extended).sum()
+    }
+
+    /// Records the seconds that the reservation of a new job pays for.
+    pub(super) fn open_billed(&mut self, key: JobKey, limit: u64) {
+        let beyond = self.case.beyond_seconds();
+        let ordered = self.clock();
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.billed.paid_seconds = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(beyond);
+            job.billed.first_seconds = job.billed.paid_seconds;
+            job.billed.seen = ordered;
+        }
+    }
+
+    /// Records what a fact shows of a job's billed time.
+    pub(super) fn billed_fact(&mut self, key: JobKey, recorded: &Recorded) {
+        let Some(job) = self.jobs.get_mut(&key) else { return };
+        if matches!(
+            recorded.fact,
+            Fact::JobStateChanged { .. }
+                | Fact::JobDescribed { .. }
+                | Fact::JobStarted { .. }
+                | Fact::JobSeen { .. }
+                | Fact::StopAccepted { .. }
+                | Fact::MetricsLogged { .. }
+        ) {
+            job.billed.seen = job.billed.seen.max(recorded.at.0);
+        }
+        if let Fact::JobStateChanged { started, .. } | Fact::JobDescribed { started, .. } = &recorded.fact {
+            job.billed.started = job.billed.started.or(started.map(|time| time.0));
+        }
+    }
+
+    /// Checks that more is reserved for a job: facts show that it lasts, and the amount pays for the time to come.
+    pub(super) fn check_extended(&mut self, key: JobKey, seconds: u64, amount: u64) -> Result<(), String> {
+        let margin = self.margin;
+        let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
+        let started = job.billed.started.ok_or_else(|| format!("P1: job {key} was extended unstarted"))?;
+        let so_far = (job.billed.seen - started + 999).div_euclid(1_000);
+        let expected = so_far + MORE_SECONDS.max(so_far / MORE_PART);
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let cost = self.case.cost(job.launch.instances, expected) + job.keeping;
+        let more = cost.saturating_sub(job.reservation);
+        let limited = self.limits.cap.is_some() || self.has_grants;
+        let due =
+            limited && !job.end_seen && job.money == Money::Reserved && so_far >= job.billed.paid_seconds;
+        if !due || (seconds, amount) != (expected, more) {
+            return Err(format!(
+                "P1: the reservation of job {key} was extended by {amount} to {seconds} s, expected {more} and {expected} s \
+                 after {so_far} s of {} s; margin {margin}",
+                job.billed.paid_seconds
+            ));
+        }
+        if let Some(job) = self.jobs.get_mut(&key) {
+            job.billed.paid_seconds = seconds;
+            job.billed.extended += amount;
+            job.reservation += amount;
+        }
+        self.let_stand();
+        Ok(())
+    }
+
+    /// Checks a stop because of money: the job has nearly used its reservation up, or the cap does not pay for another.
+    pub(super) fn check_stop_for_money(&self, key: JobKey, why: StopWhy) -> Result<(), String> {
+        let Some(job) = self.jobs.get(&key) else { return Ok(()) };
+        let limited = self.limits.cap.is_some() || self.has_grants;
+        match why {
+            StopWhy::ReservationUsed { seconds } => {
+                let due = self.case.stop_seconds(job.billed.first_seconds);
+                let so_far = job.billed.started.map_or(0, |started| self.clock() - started);
+                let fine = limited && i64::try_from(seconds) == Ok(due) && so_far >= due * 1_000;
+                fine.then_some(()).ok_or_else(|| {
+                    format!(
+                        "P1: job {key} was stopped after {so_far} ms for its reservation, not after {due} s"
+                    )
+                })
+            }
+            StopWhy::CapExceeded { by } => {
+                let (spent, _) = self.money();
+                let open = self.jobs.values().filter(|job| job.money == Money::Reserved);
+                let needed: u64 = open.map(|job| job.reservation.saturating_sub(self.margin)).sum();
+                let over = self.limits.cap.is_some_and(|cap| spent + needed + self.pools.money().1 > cap);
+                let extended = self.jobs.get(&by).is_some_and(|by| by.billed.extended > 0);
+                let fine = over && extended && by != key;
+                fine.then_some(()).ok_or_else(|| {
+                    format!("P1: job {key} was stopped for the cost of job {by}, which the cap pays for")
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl World {
+    /// Returns the amount that the service billed for a tuning's jobs above what was reserved for them, in micro-dollars.
+    pub(crate) fn billed_above(&self, id: &str) -> u64 {
+        let above = |job: &Job| {
+            let case = &self.cases[job.case];
+            let most = case.cost(job.choice, job.charged_seconds());
+            most.saturating_sub(case.cost(job.choice, job.worst_seconds()))
+        };
+        self.training.of(id).map(above).sum()
+    }
+
+    /// Checks that a job that has nearly used its reservation up was ordered to stop. Called once no process of a faulty
+    /// time can be left.
+    pub(crate) fn watch_reservations(&mut self) {
+        let calm_from = self.start + self.plan.outages_end();
+        let mut wrong = Vec::new();
+        for job in &self.training.jobs {
+            let Some(book) = self.check.books.get(&job.id) else { continue };
+            let Some(own) = book.jobs.get(&job.key).filter(|own| !own.concluded && !own.stop_ordered) else {
+                continue;
+            };
+            let limited = book.limits.cap.is_some() || book.has_grants;
+            let (Some(started), Owner::Ours) = (job.now.started, job.owner) else { continue };
+            let runs = job.now.status == "InProgress" && job.now.secondary_status != "Uploading";
+            if job.deleted || !runs || !limited || own.end_seen {
+                continue;
+            }
+            let worst = job.worst_seconds();
+            let due = (started.0 + book.case.stop_seconds(worst) * 1_000).max(calm_from) + PATIENCE_MS;
+            if self.now > due {
+                wrong.push(format!("P1: job {} lasts, but its reservation is used up", job.now.name));
+            }
+        }
+        for message in wrong {
+            self.check.violation(self.now, &message);
+        }
+    }
+
+    /// Returns the violation of a tuning whose bills exceed its highest cap by more than the service billed above
+    /// reservations.
+    pub(crate) fn exceeds_cap(&self, id: &str) -> Option<String> {
+        let book = self.check.books.get(id)?;
+        // Without a cap at the beginning, or with other prices, nothing was promised.
+        let cap = book.limits.highest_cap?;
+        let hidden = |job: &&Job| !(job.deleted && self.check.is_released(id, job.key));
+        let jobs = self.training.of(id).filter(hidden);
+        let billed: u64 = jobs.map(|job| self.cases[job.case].cost(job.choice, job.charged_seconds())).sum();
+        let above = self.billed_above(id) + book.risen;
+        (billed > cap + above).then(|| {
+            format!("P1: the bills of {id} sum to {billed}, above the cap {cap} and the {above} above reservations")
+        })
+    }
+}
