@@ -4,6 +4,7 @@
 
 use http_api::{Access, Principals};
 use lambda::settings::{SettingsError, TableSettings, cap, flag, monthly_cap, setting};
+use tuning::definition::Allowances;
 use tuning::money::MicroUsd;
 use use_cases::describe::Place;
 use use_cases::prices::OwnerPrices;
@@ -25,7 +26,7 @@ pub(crate) struct Settings {
     /// `REQUIRE_COST_CAP`, `REQUIRE_VPC` (true or false), `MAX_TUNING_COST_USD` (empty = no maximum),
     /// `PRICES_IN_REQUESTS` (empty = not below the list), `ALLOWED_INSTANCE_TYPES`, `ALLOWED_IMAGES`,
     /// `ALLOWED_ROLE_ARNS`, `ALLOWED_SUBNETS`, `ALLOWED_SECURITY_GROUPS`, `REQUIRED_TAGS` (separated by commas),
-    /// `JOB_TAGS` (`key=value`, separated by commas).
+    /// `JOB_TAGS` (`key=value`, separated by commas), `STARTUP_ALLOWANCE_SECONDS`, `UPLOAD_ALLOWANCE_SECONDS` (empty = 0).
     pub(crate) guardrails: Guardrails,
     /// `ALLOWED_PRINCIPALS`, `READ_ONLY_PRINCIPALS`, `OWNER_PRINCIPALS` (separated by commas), `OWN_TUNINGS_ONLY`. Direct
     /// calls have no principal, so the lists do not apply to them.
@@ -72,6 +73,10 @@ impl Settings {
                 required_tags: keys(&text("REQUIRED_TAGS")),
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
+                least_allowances: Some(Allowances {
+                    startup_seconds: seconds(&variable, "STARTUP_ALLOWANCE_SECONDS")?,
+                    upload_seconds: seconds(&variable, "UPLOAD_ALLOWANCE_SECONDS")?,
+                }),
             },
             access,
             owner_prices: OwnerPrices::read(&text("INSTANCE_PRICES"), &text("PRICE_FACTOR")).ok_or(
@@ -88,6 +93,13 @@ fn job_tags(text: &str) -> Result<DefaultTags, SettingsError> {
     let expected =
         "tags such as team=ml,stage=prod, whose keys are unique and begin with neither aws: nor hyperband:";
     DefaultTags::read(text).ok_or(SettingsError::Unreadable { name: "JOB_TAGS", expected })
+}
+
+/// Reads a number of seconds, at most a day. A missing or empty variable means 0.
+fn seconds(variable: impl Fn(&str) -> Option<String>, name: &'static str) -> Result<u64, SettingsError> {
+    let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(0) };
+    let seconds: Option<u64> = text.parse().ok().filter(|seconds| *seconds <= 86_400);
+    seconds.ok_or(SettingsError::Unreadable { name, expected: "a number of seconds from 0 to 86400" })
 }
 
 fn keys(text: &str) -> Vec<String> {

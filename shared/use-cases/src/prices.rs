@@ -1,8 +1,8 @@
 //! Prices stored in the table, with the time of the look-up.
 //!
 //! Prices change a few times a year, and the price list is slow and throttled. After a day a stored price is looked up
-//! again. While the price list gives no answer, the stored price is used for up to a week. Prices are never invented: a
-//! price that is not in the list is unknown, and a failed look-up is an error.
+//! again. While the price list gives no answer, the stored price is used for up to a week. The price of an instance is never
+//! invented: one that is not in the list is unknown, and a failed look-up is an error.
 //!
 //! The owner of a stack may set prices that replace those of the list ([`OwnerPrices`]).
 
@@ -150,6 +150,10 @@ fn micro(text: &str) -> Option<u64> {
     micro_usd_up(&text.parse::<Number>().ok()?)
 }
 
+/// The price of a volume that the list lacks, in micro-dollars per gibibyte and month. It is above every price that AWS is
+/// known to list for the volume of a training instance.
+pub const UNLISTED_VOLUME_GIB_MONTH: u64 = 300_000;
+
 /// The prices of the owner, and those of `list` for all others.
 #[derive(Debug)]
 pub struct WithOwnerPrices<P> {
@@ -171,7 +175,10 @@ impl<P: Prices> Prices for WithOwnerPrices<P> {
     async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
         match self.owner.volume_kilo_gib_hour {
             Some(own) => Ok(Some(own)),
-            None => self.list.volume_kilo_gib_hour().await,
+            None => {
+                let listed = self.list.volume_kilo_gib_hour().await?;
+                Ok(Some(listed.unwrap_or(kilo_gib_hour(UNLISTED_VOLUME_GIB_MONTH))))
+            }
         }
     }
 }

@@ -146,7 +146,8 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         Err(SubmitError::MonthlyCap(message))
     }
 
-    /// Refuses prices below those of the price list, if the stack does. Without an answer of the list it cannot know.
+    /// Refuses prices below those of the price list, if the stack does. Without an answer of the list it cannot know. A
+    /// price that a cap depends on needs a listed one to compare with.
     async fn check_given_prices(&self, request: &Request) -> Result<(), SubmitError> {
         if self.guardrails.request_prices != RequestPrices::NotBelowList {
             return Ok(());
@@ -158,6 +159,9 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
                 Some(listed) if given < listed => {
                     violations.push(guardrails::below_list(choice.instance_type, given, listed));
                 }
+                None if self.is_capped(request) => {
+                    violations.push(guardrails::not_listed(choice.instance_type))
+                }
                 Some(_) | None => {}
             }
         }
@@ -167,13 +171,17 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
     /// Returns the prices of volumes and of the instances for which the request has none. Without a cap, an unavailable
     /// price list does not prevent the tuning.
     async fn price(&self, request: &Request) -> Result<PriceAnswer, PricesError> {
-        let mut answer = PriceAnswer::default();
-        let asked = self.look_up_prices(request, &mut answer).await;
-        let capped = self.monthly_cap.is_some() || !matches!(request.cap(), Ok(None));
-        match asked {
-            Err(error) if capped => Err(error),
+        let least_allowances = self.guardrails.least_allowances;
+        let mut answer = PriceAnswer { least_allowances, ..PriceAnswer::default() };
+        match self.look_up_prices(request, &mut answer).await {
+            Err(error) if self.is_capped(request) => Err(error),
             Ok(()) | Err(_) => Ok(answer),
         }
+    }
+
+    /// Returns whether a cap limits the cost of a request.
+    fn is_capped(&self, request: &Request) -> bool {
+        self.monthly_cap.is_some() || !matches!(request.cap(), Ok(None))
     }
 
     async fn look_up_prices(&self, request: &Request, answer: &mut PriceAnswer) -> Result<(), PricesError> {

@@ -271,6 +271,7 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
         subnets: AllowList::default(),
         security_groups: AllowList::default(),
         job_tags: DefaultTags::default(),
+        least_allowances: None,
         required_tags: vec!["team".to_owned()],
         request_prices: RequestPrices::Refused,
     };

@@ -4,6 +4,7 @@
 //! Assumes a validated request. Each refusal names the field, the requested value and the allowed values, so that a
 //! user need not ask the owner. A limited field that is missing or unreadable is refused.
 
+use tuning::definition::Allowances;
 use tuning::money::MicroUsd;
 use wire::change::LimitsChange;
 use wire::request::{DefaultTags, Request, RequestError, Violation, usd};
@@ -30,12 +31,14 @@ pub struct Guardrails {
     pub subnets: AllowList,
     /// Security groups that training jobs may use. With a value, `VpcConfig` is required.
     pub security_groups: AllowList,
-    /// Tags that every training job gets, unless the request has the key. No limit, but the request gets them first.
+    /// Tags that every training job gets. A request may not have other values of their keys.
     pub job_tags: DefaultTags,
     /// Keys of the tags that every training job must have.
     pub required_tags: Vec<String>,
     /// Which prices requests may set themselves.
     pub request_prices: RequestPrices,
+    /// The least allowances that a reservation contains, also where a request sets none.
+    pub least_allowances: Option<Allowances>,
 }
 
 /// Which prices (`InstancePricesUsdPerHour`) requests may set themselves. A price that is too low evades every cap.
@@ -44,7 +47,8 @@ pub enum RequestPrices {
     /// Any.
     #[default]
     Any,
-    /// Prices that are not below the price list's, and any for an instance type without a listed price.
+    /// Prices that are not below the price list's. An instance type without a listed price needs one of the owner, unless
+    /// no cap depends on it.
     NotBelowList,
     /// None: the price list alone counts.
     Refused,
@@ -130,7 +134,26 @@ impl Guardrails {
                 refuse("Tags", format!("this stack requires the tag '{key}': add it to Tags"));
             }
         }
+        for (key, given) in request.job_tags() {
+            if let Some(own) = self.job_tags.get(key).filter(|own| *own != given) {
+                refuse("Tags", format!("this stack sets the tag '{key}' to '{own}': remove it from Tags"));
+            }
+        }
+        self.check_allowances(request, &mut refuse);
         if violations.is_empty() { Ok(()) } else { Err(RequestError::validation(violations)) }
+    }
+
+    fn check_allowances(&self, request: &Request, refuse: &mut impl FnMut(&str, String)) {
+        let Some(least) = self.least_allowances else { return };
+        let least = [least.startup_seconds, least.upload_seconds];
+        for ((path, given), least) in request.given_allowances().into_iter().zip(least) {
+            let Some(given) = given.filter(|given| *given < least) else { continue };
+            let field = path.trim_start_matches("Controller.");
+            refuse(
+                path,
+                format!("invalid {field} {given}: this stack requires at least {least}; raise or remove it"),
+            );
+        }
     }
 
     fn check_network(&self, request: &Request, refuse: &mut impl FnMut(&str, String)) {
@@ -181,6 +204,17 @@ pub(super) fn below_list(instance_type: &str, given: u64, listed: u64) -> Violat
          list price, or ask the owner of the stack to allow any price (PricesInRequests) (at '{path}')",
         usd(MicroUsd(given)),
         usd(MicroUsd(listed)),
+    );
+    Violation { path: path.to_owned(), message }
+}
+
+/// Returns the refusal of a price for an instance type that the price list lacks.
+pub(super) fn not_listed(instance_type: &str) -> Violation {
+    let path = "Controller.InstancePricesUsdPerHour";
+    let message = format!(
+        "the price list has no {instance_type}, so this stack cannot verify the price on which a cap depends: use a listed \
+         instance type, or ask the owner of the stack to set its price (InstancePrices={instance_type}=<USD per hour>) \
+         (at '{path}')"
     );
     Violation { path: path.to_owned(), message }
 }

@@ -1,7 +1,7 @@
 //! Tags that the owner of a stack adds to every training job.
 //!
-//! They become part of the request before it is validated and stored, so a replay needs no settings of the stack. A tag
-//! of the request wins over one of the owner with the same key. Values cannot contain commas.
+//! They become part of the request before it is validated and stored, so a replay needs no settings of the stack. Bills
+//! are allocated by them, so a stack refuses a request with another value of a key. Values cannot contain commas.
 
 use std::collections::BTreeMap;
 
@@ -40,6 +40,11 @@ impl DefaultTags {
             }
         }
         (tags.len() <= TAGS_MAX - OWN_TAGS).then_some(Self(tags))
+    }
+
+    /// Returns the value of a tag.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
     }
 
     /// Adds the tags whose keys `body` lacks. Does not change a body whose `Tags` is not a list, which is invalid.
