@@ -29,8 +29,9 @@ use crate::store::{Loaded, StoreError};
 /// Pages of a job's log read in one check. The lines found move the position from which the next check reads.
 const LOOK_PAGES: usize = 20;
 
-/// A delivery that is not older may still be on its way.
-const LATE: Millis = Millis::from_seconds(60);
+/// A delivery that is not older may still be on its way: CloudWatch Logs delivers "usually less than three minutes" after
+/// a line.
+const LATE: Millis = Millis::from_seconds(240);
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, Default)]
