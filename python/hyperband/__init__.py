@@ -52,6 +52,8 @@ class Fields(TypedDict, total=False):
     Refit: Literal["None", "Best"]
     NoObjectiveSeconds: int
     MaxDivergedEpochs: int
+    StartupAllowanceSeconds: int
+    UploadAllowanceSeconds: int
 
 
 class Controller:

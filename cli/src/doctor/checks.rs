@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         "event-times",
         jobs::event_times,
         "times in events equal those of DescribeTrainingJob",
-        "events are rejected (UnreadableAlarm); the sweeper finds ends minutes later",
+        "events are rejected (DeliveryFailuresAlarm); the sweeper finds ends minutes later",
     ),
     check(
         "failure-class",

@@ -134,7 +134,11 @@ mod tests {
     #[test]
     fn a_stack_without_limits_refuses_only_prices_below_the_list() {
         let settings = read(&[("REQUIRE_VPC", "false"), ("ALLOWED_IMAGES", "")]).unwrap();
-        let limits = Guardrails { request_prices: RequestPrices::NotBelowList, ..Guardrails::default() };
+        let limits = Guardrails {
+            request_prices: RequestPrices::NotBelowList,
+            least_allowances: Some(Allowances { startup_seconds: 0, upload_seconds: 0 }),
+            ..Guardrails::default()
+        };
         assert_eq!((settings.guardrails, settings.monthly_cap), (limits, None));
     }
 
@@ -151,6 +155,7 @@ mod tests {
             ("INSTANCE_PRICES", "ml.m5.large"),
             ("PRICE_FACTOR", "72 %"),
             ("JOB_TAGS", "team"),
+            ("UPLOAD_ALLOWANCE_SECONDS", "ten minutes"),
         ] {
             assert!(read(&[(name, value)]).is_err(), "{name}");
         }
@@ -177,6 +182,7 @@ mod tests {
             ("ALLOWED_SUBNETS", "subnet-1,subnet-2"),
             ("JOB_TAGS", "team=ml"),
             ("REQUIRED_TAGS", "team, owner,"),
+            ("STARTUP_ALLOWANCE_SECONDS", "600"),
         ];
         let Settings { guardrails, access, owner_prices, .. } = read(&given).unwrap();
         assert!(access.owners.has("arn:aws:sts::111122223333:assumed-role/platform/olga"));
@@ -189,5 +195,7 @@ mod tests {
         assert!(guardrails.security_groups.allows("any"));
         assert_eq!(Some(guardrails.job_tags), DefaultTags::read("team=ml"));
         assert_eq!(guardrails.required_tags, ["team", "owner"]);
+        let least = Allowances { startup_seconds: 600, upload_seconds: 0 };
+        assert_eq!(guardrails.least_allowances, Some(least));
     }
 }

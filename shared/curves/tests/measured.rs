@@ -129,7 +129,7 @@ fn check_caps(caps: &[Cap], change: impl Fn(&mut Value)) {
 #[test]
 fn a_cap_fills_the_slots_of_promoted_trials() {
     let caps = [
-        cap(10.0, 1_800, 2.0, 0.85),
+        cap(10.0, 1_800, 1.9, 0.83),
         cap(20.0, 3_600, 2.75, 0.92),
         cap(40.0, 3_600, 3.3, 0.96),
         cap(80.0, 3_600, 3.6, 0.97),

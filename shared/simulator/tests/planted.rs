@@ -175,6 +175,12 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
             plan(&[(Kind::BillAboveReservation, 0.3)]),
             &Choices { cap_jobs: Some(8.0), ..Choices::plain() },
         ),
+        // Jobs train and upload for hours after the faults, and the cap pays for few at a time.
+        Mutation::ReservationClockIgnored | Mutation::OverrunNotReserved | Mutation::OverrunStopsNothing => {
+            let plan = plan(&[(Kind::UploadLong, 0.5), (Kind::LimitLate, 0.8), (Kind::JobHangs, 0.5)]);
+            let capped = Choices { cap_jobs: Some(4.0), max_jobs: 30, max_parallel: 4, ..Choices::plain() };
+            made(Plan { safety_ms: 10 * MINUTE, ..plan }, &capped)
+        }
         Mutation::RiseForgotten | Mutation::BillNotReadAgain => {
             made(plan(&[(Kind::BillRises, 0.5)]), &Choices::plain())
         }

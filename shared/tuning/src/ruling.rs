@@ -117,7 +117,7 @@ pub enum Ruling {
         job: JobKey,
         /// The seconds that the reservation pays for now.
         seconds: u64,
-        /// What is reserved more.
+        /// The amount added to the reservation.
         amount: MicroUsd,
     },
     /// The bill of a job never came: its whole reservation is booked as spent.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod access;
+mod guardrails;
 mod jobs;
 mod lists;
 mod openapi;
@@ -13,7 +14,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use http_api::{Access, Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, Recorded};
-use tuning::money::MicroUsd;
 use tuning::time::Time;
 use use_cases::decide::Decider;
 use use_cases::describe::Place;
@@ -21,7 +21,7 @@ use use_cases::memory::MemoryTable;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;
-use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices, Submit};
+use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::HttpRequest;
 use wire::sample::request;
 
@@ -257,178 +257,6 @@ async fn an_error_has_the_aws_code_and_the_path_of_the_field() {
         assert_eq!((answer.0, &answer.1["__type"]), (400, &json!(code)), "{operation} {body}");
     }
     assert_eq!(api.submit.store.all("INDEX", "").await.unwrap().len(), 1, "nothing was stored");
-}
-
-#[tokio::test]
-async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not_stored() {
-    let guardrails = Guardrails {
-        require_cost_cap: true,
-        max_tuning_cost: None,
-        instance_types: AllowList::read("ml.g5.*"),
-        images: AllowList::read("image:2"),
-        role_arns: AllowList::read("arn:aws:iam::111122223333:role/other"),
-        require_vpc: true,
-        subnets: AllowList::default(),
-        security_groups: AllowList::default(),
-        job_tags: DefaultTags::default(),
-        least_allowances: None,
-        required_tags: vec!["team".to_owned()],
-        request_prices: RequestPrices::Refused,
-    };
-    let api = api(Listed(Some("ml.m5.large")), guardrails);
-    let mut body = request("hb1");
-    body["Controller"] = json!({"InstancePricesUsdPerHour": {"ml.m5.large": 0.000_001}});
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &body).await;
-    assert_eq!((status, &answer["__type"]), (400, &json!("ValidationException")));
-    let violations = answer["Violations"].as_array().unwrap();
-    let paths: Vec<&str> = violations.iter().map(|one| one["Path"].as_str().unwrap()).collect();
-    let expected = [
-        "Controller.MaxCostUsd",
-        "Controller.InstancePricesUsdPerHour",
-        "TrainingJobDefinition.ResourceConfig.InstanceType",
-        "TrainingJobDefinition.AlgorithmSpecification.TrainingImage",
-        "TrainingJobDefinition.RoleArn",
-        "TrainingJobDefinition.VpcConfig",
-        "Tags",
-    ];
-    assert_eq!(paths, expected);
-    assert!(answer["message"].as_str().unwrap().contains("allowed are ml.g5.*"), "{answer}");
-    assert!(answer["message"].as_str().unwrap().contains("the tag 'hyperband:MaxCostUsd'"), "{answer}");
-    assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn subnets_and_security_groups_must_be_allowed() {
-    let guardrails = Guardrails {
-        subnets: AllowList::read("subnet-1,subnet-2"),
-        security_groups: AllowList::read("sg-1"),
-        ..Guardrails::default()
-    };
-    let api = api(Listed(Some("ml.m5.large")), guardrails);
-    let within = |name: &str, vpc: Value| {
-        let mut body = request(name);
-        body["TrainingJobDefinition"]["VpcConfig"] = vpc;
-        body
-    };
-    let wrong = json!({"Subnets": ["subnet-1", "subnet-3"], "SecurityGroupIds": ["sg-2"]});
-    let path = "TrainingJobDefinition.VpcConfig";
-    for (vpc, paths) in [
-        (wrong, vec![format!("{path}.Subnets[1]"), format!("{path}.SecurityGroupIds[0]")]),
-        (Value::Null, vec![path.to_owned()]),
-    ] {
-        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &within("bad", vpc)).await;
-        let found: Vec<&str> = answer["Violations"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| one["Path"].as_str().unwrap())
-            .collect();
-        assert_eq!((status, found), (400, paths.iter().map(String::as_str).collect()), "{answer}");
-    }
-    let allowed = json!({"Subnets": ["subnet-2"], "SecurityGroupIds": ["sg-1"]});
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &within("good", allowed)).await;
-    assert_eq!(status, 201, "{answer}");
-}
-
-#[tokio::test]
-async fn default_tags_count_as_required_tags_and_are_stored() {
-    let guardrails = Guardrails {
-        job_tags: DefaultTags::read("team=ml").unwrap(),
-        required_tags: vec!["team".to_owned(), "owner".to_owned()],
-        ..Guardrails::default()
-    };
-    let api = api(Listed(Some("ml.m5.large")), guardrails);
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &request("none")).await;
-    assert_eq!(status, 400);
-    let wanted = "this stack requires the tag 'owner': add it to Tags";
-    assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
-    let mut body = request("good");
-    body["Tags"] = json!([{"Key": "owner", "Value": "kim"}]);
-    let id = api.submit.submit(body.to_string().as_bytes()).await.unwrap().id();
-    let tuning = api.submit.store.tuning(&id).await.unwrap().unwrap();
-    assert_eq!(tuning.request.tags().get("team").map(String::as_str), Some("ml"));
-}
-
-#[tokio::test]
-async fn no_request_and_no_change_may_exceed_the_stacks_maximum_cost() {
-    let guardrails = Guardrails { max_tuning_cost: Some(MicroUsd(20_000_000)), ..Guardrails::default() };
-    let api = api(Listed(Some("ml.m5.large")), guardrails);
-    let capped = |name: &str, cap: Value| {
-        let mut body = request(name);
-        body["Controller"] = json!({"MaxCostUsd": cap});
-        body
-    };
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("none", Value::Null)).await;
-    assert_eq!(
-        (status, &answer["Violations"][0]["Path"]),
-        (400, &json!("Controller.MaxCostUsd")),
-        "{answer}"
-    );
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("high", json!(20.01))).await;
-    assert_eq!(status, 400);
-    let wanted = "this stack allows a MaxCostUsd of at most 20, not 20.01: lower it, or ask the owner";
-    assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
-    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &capped("fits", json!(20))).await;
-    assert_eq!(status, 201, "{answer}");
-    for (cap, wanted) in [(21, 400), (19, 200)] {
-        let change = json!({"MaxCostUsd": cap});
-        let (status, answer) = rest(&api, "PATCH", "/tuning-jobs/fits", &change).await;
-        assert_eq!(status, wanted, "{answer}");
-    }
-}
-
-#[tokio::test]
-async fn a_price_below_the_list_is_refused_unless_the_owner_allows_any() {
-    let priced = |instance_type: &str, price: f64| {
-        let mut body = request("hb1");
-        body["TrainingJobDefinition"]["ResourceConfig"]["InstanceType"] = json!(instance_type);
-        body["Controller"] = json!({"MaxCostUsd": 50, "InstancePricesUsdPerHour": {instance_type: price}});
-        body
-    };
-    let stack =
-        |list, request_prices| api(Listed(list), Guardrails { request_prices, ..Guardrails::default() });
-    let list = Some("ml.m5.large");
-    for (list, allowed, instance_type, price, wanted) in [
-        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.114_999, 400),
-        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.115, 201),
-        (list, RequestPrices::NotBelowList, "ml.m5.large", 0.2, 201),
-        // The list has no price.
-        (list, RequestPrices::NotBelowList, "ml.g5.xlarge", 0.01, 201),
-        // The list does not answer, so the price cannot be compared.
-        (None, RequestPrices::NotBelowList, "ml.m5.large", 0.2, 503),
-        (None, RequestPrices::Any, "ml.m5.large", 0.01, 201),
-        (list, RequestPrices::Any, "ml.m5.large", 0.01, 201),
-    ] {
-        let api = stack(list, allowed);
-        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &priced(instance_type, price)).await;
-        assert_eq!(status, wanted, "{allowed:?} {instance_type} {price}: {answer}");
-        if status == 400 {
-            let wanted = "the price 0.114999 USD per hour of ml.m5.large is below the list price of 0.115";
-            assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn regression_a_refused_instance_type_has_the_path_of_its_field() {
-    let guardrails = Guardrails { instance_types: AllowList::read("ml.m5.large"), ..Guardrails::default() };
-    let api = api(Listed(Some("ml.m5.large")), guardrails);
-    let on = |kind: &str| json!({"InstanceType": kind, "InstanceCount": 1, "VolumeSizeInGB": 1});
-    let form = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
-    for (resources, path) in [
-        (on("ml.g5.xlarge"), format!("{form}.InstanceType")),
-        (
-            json!({"InstanceConfigs": [on("ml.m5.large"), on("ml.g5.xlarge")]}),
-            format!("{form}.InstanceConfigs[1].InstanceType"),
-        ),
-    ] {
-        let mut body = request("hb1");
-        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
-        job.remove("ResourceConfig");
-        job.insert("HyperParameterTuningResourceConfig".to_owned(), resources);
-        let (status, answer) = rest(&api, "POST", "/tuning-jobs", &body).await;
-        assert_eq!((status, &answer["Violations"][0]["Path"]), (400, &json!(path)), "{answer}");
-    }
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@
 //!
 //! Computed from the recorded facts and the service's own books, with times and bounds of its own.
 
-use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::ruling::StopWhy;
 
-use super::{Book, Money};
+use super::{Book, JobBook, Money};
 use crate::case::Case;
 use crate::plan::MINUTE;
 use crate::world::World;
@@ -34,6 +34,8 @@ pub(super) struct Billed {
     paid_seconds: i64,
     /// The same without extensions.
     first_seconds: i64,
+    /// Whether it was seen to upload its model.
+    uploads: bool,
     /// What its extensions added to its reservation, in micro-dollars.
     pub(super) extended: u64,
 }
@@ -81,6 +83,9 @@ impl Book {
         ) {
             job.billed.seen = job.billed.seen.max(recorded.at.0);
         }
+        if let Fact::JobStateChanged { phase: JobPhase::Uploading, .. } = &recorded.fact {
+            job.billed.uploads = true;
+        }
         if let Fact::JobStateChanged { started, .. } | Fact::JobDescribed { started, .. } = &recorded.fact {
             job.billed.started = job.billed.started.or(started.map(|time| time.0));
         }
@@ -113,6 +118,37 @@ impl Book {
         }
         self.let_stand();
         Ok(())
+    }
+
+    /// Returns the part of its reservation that a job does not use if its stop takes as long as a reservation allows.
+    fn saved(&self, job: &JobBook) -> u64 {
+        let used = job.billed.started.map_or(0, |started| {
+            let so_far = (self.clock() - started + 999).div_euclid(1_000).max(0);
+            self.case.cost(job.launch.instances, so_far + GRACE_SECONDS + self.case.upload_seconds())
+        });
+        job.reservation.saturating_sub(self.margin).saturating_sub(used).saturating_sub(job.keeping)
+    }
+
+    /// Checks that no job runs on whose stop saves money that a job past its reservation takes from the cap.
+    pub(super) fn check_others_stop(&self) -> Result<(), String> {
+        let open = || self.jobs.iter().filter(|(_, job)| job.money == Money::Reserved);
+        let extended: u64 = open().map(|(_, job)| job.billed.extended).sum();
+        let stops: u64 =
+            open().filter(|(_, job)| job.stop_ordered && !job.end_seen).map(|(_, job)| self.saved(job)).sum();
+        let (spent, reserved) = self.money();
+        let margins = self.margin * u64::try_from(open().count()).unwrap_or(u64::MAX);
+        let total = (spent + reserved).saturating_sub(margins).saturating_sub(stops);
+        let over = self.limits.cap.map_or(0, |cap| total.saturating_sub(cap)).min(extended);
+        if over == 0 || self.ended.is_some() {
+            return Ok(());
+        }
+        let runs = |job: &JobBook| !job.stop_ordered && !job.end_seen && !job.billed.uploads;
+        match open().find(|(_, job)| runs(job) && self.saved(job) > 0) {
+            None => Ok(()),
+            Some((key, _)) => Err(format!(
+                "P1: job {key} runs although the cap lacks {over} for a job past its reservation"
+            )),
+        }
     }
 
     /// Checks a stop because of money: the job has nearly used its reservation up, or the cap does not pay for another.
@@ -157,20 +193,23 @@ impl World {
         self.training.of(id).map(above).sum()
     }
 
-    /// Checks that a job that has nearly used its reservation up was ordered to stop. Called once no process of a faulty
+    /// Checks that a job that has nearly used its reservation up was ordered to stop, and that one that lasts longer reserves
+    /// more. Called once no process of a faulty
     /// time can be left.
     pub(crate) fn watch_reservations(&mut self) {
         let calm_from = self.start + self.plan.outages_end();
         let mut wrong = Vec::new();
         for job in &self.training.jobs {
             let Some(book) = self.check.books.get(&job.id) else { continue };
-            let Some(own) = book.jobs.get(&job.key).filter(|own| !own.concluded && !own.stop_ordered) else {
-                continue;
-            };
+            let Some(own) = book.jobs.get(&job.key).filter(|own| !own.concluded) else { continue };
             let limited = book.limits.cap.is_some() || book.has_grants;
             let (Some(started), Owner::Ours) = (job.now.started, job.owner) else { continue };
+            let paid_until = (started.0 + own.billed.paid_seconds * 1_000).max(calm_from) + PATIENCE_MS;
+            if !job.deleted && limited && !own.end_seen && self.now > paid_until && !job.is_ended() {
+                wrong.push(format!("P1: job {} lasts longer than its reservation pays for", job.now.name));
+            }
             let runs = job.now.status == "InProgress" && job.now.secondary_status != "Uploading";
-            if job.deleted || !runs || !limited || own.end_seen {
+            if job.deleted || !runs || !limited || own.end_seen || own.stop_ordered {
                 continue;
             }
             let worst = job.worst_seconds();

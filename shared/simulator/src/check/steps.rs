@@ -34,6 +34,7 @@ impl Book {
             self.check_cap()?;
         }
         self.check_cap()?;
+        self.check_others_stop()?;
         load(&self.definition, &mut self.replica, step);
         self.check_idempotence(step)
     }

@@ -4,7 +4,7 @@ use super::{Mutation, is_on};
 use crate::decide;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
-use crate::fact::JobEnd;
+use crate::fact::{JobEnd, JobPhase};
 use crate::ids::ChoiceId;
 use crate::money::MicroUsd;
 use crate::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy};
@@ -101,6 +101,25 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
     ),
     (Mutation::ExcessForgotten, |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start)),
+    (
+        Mutation::ReservationClockIgnored,
+        |_, state| jobs(state).for_each(|job| job.phase = JobPhase::Uploading),
+        Forgets(|ruling| {
+            matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::ReservationUsed { .. }, .. }))
+        }),
+    ),
+    (
+        Mutation::OverrunNotReserved,
+        |_, state| jobs(state).for_each(|job| job.seen_at = Time::MIN),
+        Forgets(|ruling| matches!(ruling, Ruling::ReservationExtended { .. })),
+    ),
+    (
+        Mutation::OverrunStopsNothing,
+        |_, state| state.ledger.cap = None,
+        Forgets(|ruling| {
+            matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::CapExceeded { .. }, .. }))
+        }),
+    ),
     (
         Mutation::CutTrialWaits,
         |_, state| {

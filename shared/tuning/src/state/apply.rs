@@ -438,7 +438,7 @@ fn has_failed(job: &Job) -> bool {
             | JobEnd::CapacityError,
         ) => false,
     };
-    job.refused.is_some() || (ended && job.stop.is_none())
+    job.refused.is_some() || (ended && job.trial_stop().is_none())
 }
 
 impl Trial {

@@ -91,7 +91,11 @@ fn status(job: &JobSummary) -> &'static str {
 /// Returns the status of a concluded job whose end never arrived, for example because the job was deleted. No later fact
 /// changes it, and its trial has ended in the same way.
 fn concluded_without_end(job: &JobSummary) -> &'static str {
-    if job.stop.is_some() { "Stopped" } else { "Failed" }
+    match job.stop {
+        // Nothing shows that this stop took effect.
+        None | Some(StopWhy::ReservationUsed { .. }) => "Failed",
+        Some(_) => "Stopped",
+    }
 }
 
 /// Returns how a job ended, or its present state, as one word.

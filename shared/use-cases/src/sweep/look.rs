@@ -29,9 +29,10 @@ use crate::store::{Loaded, StoreError};
 /// Pages of a job's log read in one check. The lines found move the position from which the next check reads.
 const LOOK_PAGES: usize = 20;
 
-/// A delivery that is not older may still be on its way: CloudWatch Logs delivers "usually less than three minutes" after
-/// a line.
-const LATE: Millis = Millis::from_seconds(240);
+/// An event that is not older may still be on its way.
+const EVENT_LATE: Millis = Millis::from_seconds(60);
+/// The same of a line: CloudWatch Logs delivers "usually less than three minutes" after it.
+const LINE_LATE: Millis = Millis::from_seconds(240);
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, Default)]
@@ -187,13 +188,13 @@ where
         for fact in &facts {
             let known = self.put(&tuning.id, fact).await?;
             looked.known |= known;
-            let is_late = |at: Time| !known && self.now() - at >= LATE;
+            let is_late = |at: Time, late: Millis| !known && self.now() - at >= late;
             match &fact.fact {
-                Fact::JobStateChanged { .. } => looked.event_missed |= is_late(fact.at),
+                Fact::JobStateChanged { .. } => looked.event_missed |= is_late(fact.at, EVENT_LATE),
                 // The read begins with the last known line. The oldest of the others was due first.
                 Fact::MetricsLogged { lines, .. } => {
                     let oldest = lines.iter().map(|line| line.at).find(|at| *at > known_line);
-                    looked.lines_missed |= oldest.is_some_and(is_late);
+                    looked.lines_missed |= oldest.is_some_and(|at| is_late(at, LINE_LATE));
                 }
                 _ => {}
             }

@@ -109,6 +109,22 @@ fn the_owners_prices_replace_listed_ones_and_the_factor_applies_to_the_others() 
     assert_eq!(now(prices.instance_hour("ml.g5.xlarge")), unavailable());
 }
 
+/// No public trace of the usage type of training volumes was found, and a missing price refused every request.
+#[test]
+fn a_volume_that_the_list_lacks_has_a_conservative_price_that_the_owner_can_change() {
+    let list = List::default();
+    list.says(Ok(None));
+    let prices = WithOwnerPrices { owner: OwnerPrices::default(), list: list.clone() };
+    // 0.30 USD per GB and month of 28 days.
+    assert_eq!(now(prices.volume_kilo_gib_hour()), Ok(Some(446_429)));
+    list.says(Ok(Some(7)));
+    assert_eq!(now(prices.volume_kilo_gib_hour()), Ok(Some(7)));
+    list.says(unavailable());
+    assert_eq!(now(prices.volume_kilo_gib_hour()), unavailable());
+    let owner = OwnerPrices::read("volume=0.14", "").unwrap();
+    assert_eq!(now(WithOwnerPrices { owner, list }.volume_kilo_gib_hour()), Ok(Some(208_334)));
+}
+
 #[test]
 fn invalid_owner_prices_are_refused() {
     for (prices, factor) in [

@@ -39,7 +39,7 @@ fn regression_a_concluded_job_without_a_known_end_has_failed_or_is_stopped() {
     }
     assert_eq!(world.state().jobs().count(), 0);
     let expected = [
-        (vanished, "Failed", "Failed", None),
+        (vanished, "Failed", "Failed", Some(StopWhy::ReservationUsed { seconds: 0 })),
         (stopped, "Stopped", "Failed", Some(StopWhy::Requested)),
         (completed, "Completed", "Succeeded", None),
     ];

@@ -74,12 +74,12 @@ fn ends_that_no_event_brought_are_reported_once_as_missed_deliveries() {
 }
 
 #[test]
-fn values_that_no_log_batch_brought_in_a_minute_are_missed_deliveries() {
+fn values_that_no_log_batch_brought_in_four_minutes_are_missed_deliveries() {
     let world = World::new();
     let id = world.running("one", 1);
     let job = world.live(&id)[0];
     let found = |seconds_ago: i64| {
-        world.pass(3 * MINUTE);
+        world.pass(5 * MINUTE);
         let at = world.lock().now - seconds_ago * SECOND;
         let name = training_job_name(&id, job);
         world.lock().jobs.get_mut(&name).unwrap().lines.push((at, "auc=0.5".to_owned()));
@@ -87,8 +87,8 @@ fn values_that_no_log_batch_brought_in_a_minute_are_missed_deliveries() {
         world.decide(&id, &[]);
         (swept.events_missed, swept.deliveries_missed)
     };
-    assert_eq!(found(59), (0, 0), "this line may still be on its way");
-    assert_eq!(found(60), (0, 1));
+    assert_eq!(found(239), (0, 0), "this line may still be on its way");
+    assert_eq!(found(240), (0, 1));
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Signs of life: while a job waits for its instances, sweeps report that it still exists.
 
-use tuning::fact::{Fact, Recorded};
+use std::sync::Arc;
+
+use tuning::fact::{Fact, JobPhase, Recorded};
 use tuning::time::Time;
+use use_cases::store::Store;
+use use_cases::sweep::CallKind;
 use wire::names::training_job_name;
 
-use super::world::{HOUR, MINUTE, World, request, unpaced};
+use super::world::{HOUR, MINUTE, World, now, request, unpaced};
 
 /// Returns the number of facts that report a job as seen.
 fn signs(world: &World) -> usize {
@@ -47,4 +51,27 @@ fn regression_a_job_that_waits_for_instances_is_kept_until_it_is_deleted() {
     assert_eq!(world.live(&id), [job], "not at once: the answers of the service may be stale");
     watch(&world, &id, HOUR);
     assert!(world.live(&id).is_empty() && signs(&world) == seen);
+}
+
+/// An event without `TrainingStartTime`, or lines alone, show that a job runs but not since when. Its reservation counts
+/// from its start.
+#[test]
+fn a_running_job_without_a_known_start_is_described_in_the_next_sweep() {
+    let world = World::new();
+    let id = world.submit_request(&request("one", 1));
+    let job = world.live(&id)[0];
+    let name = training_job_name(&id, job);
+    world.create_job(&name, "ours");
+    let at = Time(world.lock().now);
+    let phase = JobPhase::Training;
+    let fact = Fact::JobStateChanged { job, phase, started: None, ended: None, message: None };
+    world.decide(&id, &[Recorded { key: format!("trains#{job}"), at, fact }]);
+    if let Some(job) = world.lock().jobs.get_mut(&name) {
+        job.trains = true;
+    }
+    watch(&world, &id, 2 * MINUTE);
+    let described = world.lock().calls.iter().filter(|call| call.sort == CallKind::Describe).count();
+    assert_eq!(described, 1, "its start is known then");
+    let loaded = now(Store::new(Arc::new(world)).load(&id)).unwrap().unwrap();
+    assert_eq!(loaded.state.job(job).and_then(|job| job.started), Some(at));
 }

@@ -82,12 +82,13 @@ pub(crate) struct Job {
     pub(crate) kept: Option<bool>,
     /// Whether no call can describe it.
     pub(crate) is_unreadable: bool,
+    pub(crate) trains: bool,
 }
 
 impl Job {
     fn begun(created: i64, tags: BTreeMap<String, String>) -> Self {
         let (status, lines) = ("InProgress", Vec::new());
-        Self { created, status, tags, log_pages: 1, lines, kept: None, is_unreadable: false }
+        Self { created, status, tags, log_pages: 1, lines, kept: None, is_unreadable: false, trains: false }
     }
 }
 
@@ -405,9 +406,10 @@ impl TrainingJobs for World {
                 return Err(TrainingJobsError::Throttled);
             }
             let ended = (job.status != "InProgress").then_some(job.created + MINUTE);
+            let running = if job.trains { "Training" } else { "Starting" };
             Ok(Description {
-                secondary_status: if ended.is_some() { job.status } else { "Starting" }.to_owned(),
-                started: ended.map(|_| Time(job.created)),
+                secondary_status: ended.map_or(running, |_| job.status).to_owned(),
+                started: (ended.is_some() || job.trains).then_some(Time(job.created)),
                 ended: ended.map(Time),
                 modified: Time(ended.unwrap_or(job.created)),
                 billable_seconds: ended.map(|_| 60),

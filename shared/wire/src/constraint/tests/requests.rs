@@ -157,6 +157,8 @@ fn controller() -> Value {
         "MaxCapacityWaitSeconds": 3_600,
         "NoObjectiveSeconds": 1_800,
         "MaxDivergedEpochs": 5,
+        "StartupAllowanceSeconds": 300,
+        "UploadAllowanceSeconds": 600,
         "Refit": "None",
         "InitialConfigurations": [{"optimizer": "\"sgd\""}],
         "InstanceCounts": [],
