@@ -20,6 +20,7 @@ group=/aws/sagemaker/TrainingJobs
 retention_days=90
 stage=default region='' profile='' previous='' option='' overlays='' given=''
 arguments=()
+case " $* " in *" --help "* | *" -h "*) sed -n '2,/^$/{/^#/s/^# \{0,1\}//p}' "${0##*/}" | sed '/^set /,$d'; exec sam deploy --help ;; esac
 for argument in "$@"; do
   case $previous in
     --config-env) stage=$argument ;;
@@ -33,12 +34,18 @@ for argument in "$@"; do
     --profile=*) profile=${argument#*=} ;;
     --overlay=*) overlays+=" ${argument#*=}" ;;
   esac
-  case $argument in --*) option=$argument ;; esac
-  [ "$option" != --parameter-overrides ] || given+=$argument$'\n'
+  case $argument in --*) option=${argument%%=*} ;; esac
+  value=${argument#--parameter-overrides}
+  [ "$option" != --parameter-overrides ] || given+=" ${value#=}"
   case $previous:$argument in --overlay:* | *:--overlay | *:--overlay=*) ;; *) arguments+=("$argument") ;; esac
   previous=$argument
 done
 
+# Without its overlay, a deployment would remove what the overlay added.
+case $previous:" $* " in --overlay:* | *" --overlay= "*)
+  echo "infra/deploy.sh: missing value of --overlay: expected a name, for example --overlay kms" >&2
+  exit 2 ;;
+esac
 # The lines of the stage, without comments. Another stage may belong to another account.
 settings=$(awk -v stage="$stage" '
   /^\[/ { inside = index($0, "[" stage ".deploy.") == 1 || index($0, "[" stage ".global.") == 1 || $0 == "[" stage ".overlays]" }
@@ -46,6 +53,15 @@ settings=$(awk -v stage="$stage" '
 # The AWS CLI must use the account and the Region that the SAM CLI deploys to.
 setting() { awk -F'"' -v name="$1" '$0 ~ "^" name " *=" { print $2; exit }' <<< "$settings"; }
 region=${region:-$(setting region)} profile=${profile:-$(setting profile)}
+
+# A section that this script does not read would be left out without a word.
+sections=$(grep -E '^[[:space:]]*\[[^]]*overlays' samconfig.toml || true)
+if grep -qvE '^(\[[A-Za-z0-9_-]+\.overlays\])?$' <<< "$sections" || awk -v stage="$stage" '
+  /^\[/ { inside = $0 == "[" stage ".overlays]"; next }
+  inside && NF && !/^ *#/ && !/^names = "[a-z -]+"$/ { wrong = 1 } END { exit !wrong }' samconfig.toml; then
+  echo "infra/deploy.sh: invalid overlays in samconfig.toml: expected [$stage.overlays] and, below it, names = \"dashboard kms\"" >&2
+  exit 2
+fi
 
 template=template.yaml
 read -ra overlays <<< "$overlays $(setting names)" || true
@@ -59,8 +75,10 @@ fi
 # SAM ignores parameters that the template lacks. Without its overlay, a deployment would remove a key or a VPC from the stack.
 names() { awk '/^[A-Z]/ { inside = /^Parameters:/ } inside && /^  [A-Za-z]+:/ { sub(/:.*/, ""); print $1 }' "$1"; }
 known=$(names "$template")
-for name in $({ sed -n "s/^ *[\"']\([A-Z][A-Za-z]*\)=.*/\1/p" <<< "$settings"; sed -n 's/^\([A-Z][A-Za-z]*\)=.*/\1/p' <<< "$given"; }); do
-  if [ "$name" != ParameterKey ] && ! grep -qx "$name" <<< "$known"; then
+parameters=$(grep -A200 '^ *parameter_overrides' <<< "$settings" || true)
+written=$(grep -oE "(^|[\"' ])(ParameterKey=)?[A-Z][A-Za-z]*[=,]" <<< "${parameters#*=} $given" || true)
+for name in $(sed -E "s/^[\"' ]//; s/^ParameterKey=//; s/[=,]$//" <<< "$written"); do
+  if [ "$name" != ParameterValue ] && ! grep -qx "$name" <<< "$known"; then
     echo "infra/deploy.sh: unknown parameter $name: expected a parameter of the template" >&2
     for overlay in overlays/*.yaml; do
       ! names "$overlay" | grep -qx "$name" || echo "It belongs to an overlay: add --overlay $(basename "$overlay" .yaml)." >&2

@@ -198,7 +198,7 @@ fn head(page: &CostPage) -> String {
     if ledger.overrun {
         line(
             "overrun",
-            "a bill exceeded the maximum cost of its job: running and later jobs reserve the excess too",
+            "a training job cost more than was reserved for it: running and later jobs reserve the excess too",
         );
     }
     text.push('\n');

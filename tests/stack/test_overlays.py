@@ -238,6 +238,30 @@ class Deploy(unittest.TestCase):
         self.configure(f'"{key}"', '"CreateDashboard=true"')
         self.assertIn("unknown parameter CreateDashboard", self.deploy(code=2)[1])
 
+    def test_a_parameter_is_refused_in_every_form_that_sam_reads(self):
+        for arguments in (["--parameter-overrides=KmsKeyArn=x"], ["--parameter-overrides", "ParameterKey=KmsKeyArn,ParameterValue=x"],
+                          ["--parameter-overrides", "RequireVpc=true KmsKeyArn=x"]):
+            self.assertIn("add --overlay kms", self.deploy(*arguments, code=2)[1], arguments)
+        # Values and tags are no parameters.
+        self.deploy("--parameter-overrides", "JobTags=team=ml,Stage=dev", "--tags", "Team=ml")
+        self.configure('  "LogRetentionDays=7",\n', '  "LogRetentionDays=7", "KmsKeyArn=x",\n')
+        self.assertIn("add --overlay kms", self.deploy(code=2)[1])
+
+    def test_an_overlay_that_cannot_be_read_is_refused(self):
+        for arguments in (["--overlay"], ["--overlay="]):
+            self.assertIn("missing value of --overlay", self.deploy(*arguments, code=2)[1])
+        head = "[default.overlays]"
+        for section in (head + '\nnames = ["dashboard", "vpc"]', head + "\nnames = 'vpc'", head + '\nname = "vpc"',
+                        '[ default.overlays ]\nnames = "vpc"', head + ' # here\nnames = "vpc"'):
+            text = (ROOT / "infra/samconfig.toml").read_text()
+            (self.infra / "samconfig.toml").write_text(f"{text}\n{section}\n")
+            self.assertIn("invalid overlays in samconfig.toml", self.deploy(code=2)[1], section)
+
+    def test_help_changes_nothing(self):
+        calls, said = self.deploy("--help", exists=False)
+        self.assertEqual(calls, ["sam deploy --help"])
+        self.assertIn("--overlay kms", said)
+
     def test_only_a_new_training_log_group_gets_a_retention(self):
         group = "--log-group-name /aws/sagemaker/TrainingJobs"
         calls, _ = self.deploy("--region", "eu-west-1", exists=False)

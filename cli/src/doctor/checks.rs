@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         "bill-past-limit",
         money::past_limit,
-        "stopping and uploading are billed for at most 300 s beyond MaxRuntimeInSeconds",
+        "start-up, stop and upload are billed for at most 300 s beyond MaxRuntimeInSeconds",
         "a tuning can exceed its cap by the difference; OverrunAlarm reports it",
     ),
     check(
@@ -56,7 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
         "prices",
         money::prices,
         "the price list has the prices of the instance type and its volume",
-        "requests need Controller.InstancePricesUsdPerHour",
+        "requests with a cap need the parameter InstancePrices of the stack; a volume counts as 0.30 USD per GB and month",
     ),
     check(
         "events",

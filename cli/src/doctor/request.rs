@@ -11,6 +11,8 @@ use crate::arguments::Doctor;
 
 /// Time limit of the jobs.
 pub(crate) const MAX_RUNTIME_SECONDS: u64 = 60;
+/// `StartupAllowanceSeconds`: longer than SageMaker was seen to exceed a limit.
+const STARTUP_ALLOWANCE_SECONDS: u64 = 600;
 /// Time limit of the jobs, including the wait for spot instances.
 pub(crate) const MAX_WAIT_SECONDS: u64 = 600;
 const METRIC: &str = "doctor:number";
@@ -49,7 +51,8 @@ pub(super) fn request(options: &Doctor, instance_type: &str, name: &str) -> Resu
             },
             "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_SECONDS},
         },
-        "Controller": {"MaxCostUsd": options.max_cost.typed},
+        // The controller's own clock must not end the job before its limit.
+        "Controller": {"MaxCostUsd": options.max_cost.typed, "StartupAllowanceSeconds": STARTUP_ALLOWANCE_SECONDS},
     });
     if !options.subnets.is_empty() {
         body["TrainingJobDefinition"]["VpcConfig"] =

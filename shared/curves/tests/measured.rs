@@ -130,8 +130,8 @@ fn check_caps(caps: &[Cap], change: impl Fn(&mut Value)) {
 fn a_cap_fills_the_slots_of_promoted_trials() {
     let caps = [
         cap(10.0, 1_800, 1.9, 0.83),
-        cap(20.0, 3_600, 2.75, 0.92),
-        cap(40.0, 3_600, 3.3, 0.96),
+        cap(20.0, 3_600, 2.7, 0.91),
+        cap(40.0, 3_600, 3.3, 0.95),
         cap(80.0, 3_600, 3.6, 0.97),
     ];
     check_caps(&caps, resume);

@@ -106,7 +106,7 @@ fn tuning_events_are_logged_with_their_step() {
         (
             vec![Ruling::Order(Order::OverrunSeen)],
             "ERROR",
-            "a bill exceeds its job's worst case: running and later jobs reserve the excess too",
+            "a training job costs more than was reserved for it: running and later jobs reserve the excess too",
             vec!["BudgetOverruns"],
         ),
         (

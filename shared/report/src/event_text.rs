@@ -234,6 +234,8 @@ pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Optio
         Some("TargetReached") => "another trial reached the target".to_owned(),
         Some("NoObjective") => "no objective".to_owned(),
         Some("Diverged") => "diverged".to_owned(),
+        Some("ReservationUsed") => "time limit".to_owned(),
+        Some("CapExceeded") => "cap needed by another job".to_owned(),
         Some(word) => {
             word.strip_prefix("Rung").map_or_else(|| word.to_owned(), |rung| format!("rung {rung}"))
         }

@@ -140,9 +140,9 @@ pub(crate) fn must_end_at(definition: &Definition, job: &Job) -> Option<Time> {
 
 /// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]): once it has
 /// used up its reservation, and long before it would be presumed deleted. Else at most a few times an hour.
-pub fn job_seen_due_at(definition: &Definition, job: &Job) -> Option<Time> {
+pub fn job_seen_due_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
     let quiet = job.seen_at + (longest_life(definition, job) + SETTLE_DEADLINE).half();
-    let used = overrun::used_at(definition, job);
+    let used = overrun::used_at(definition, state, job);
     must_end_at(definition, job).map(|_| used.map_or(quiet, |used| used.min(quiet)))
 }
 
@@ -187,14 +187,14 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
         .chain(state.long_hold_at())
         .chain(state.long_lack_at());
     // These count by the greatest time on a fact ...
-    let by_facts = retries.chain(held).chain(tuning).chain(grant::deadlines(state));
+    let overruns = overrun::deadlines(definition, state);
+    let by_facts = retries.chain(held).chain(tuning).chain(grant::deadlines(state)).chain(overruns);
     let by_facts = by_facts.filter(|deadline| *deadline > state.now);
     // ... and these by the time that the sweeper reports.
     let by_clock = bill::deadlines(definition, state)
         .chain(pool::deadlines(state))
         .chain(silence::deadline(definition, state))
         .chain(last_epoch::deadline(definition, state))
-        .chain(overrun::deadline(definition, state))
         .chain(rest::deadline(definition, state))
         .chain(state.quota_expires_at())
         .chain(state.capacity_wait_expires_at(definition))

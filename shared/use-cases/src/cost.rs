@@ -154,7 +154,7 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
         spent_usd: ledger.spent,
         reserved_usd: ledger.reserved,
         available_usd: ledger.available(),
-        overrun: ledger.has_overrun(),
+        overrun: state.has_overrun(),
         granted_usd: ledger.granted,
         granted_usd_by_month: by_month.map(|(month, amount)| (month.clone(), Dollars(*amount))).collect(),
         priced: tuning.definition.job.rate.is_some(),

@@ -173,12 +173,10 @@ impl<P: Prices> Prices for WithOwnerPrices<P> {
     }
 
     async fn volume_kilo_gib_hour(&self) -> Result<Option<u64>, PricesError> {
-        match self.owner.volume_kilo_gib_hour {
-            Some(own) => Ok(Some(own)),
-            None => {
-                let listed = self.list.volume_kilo_gib_hour().await?;
-                Ok(Some(listed.unwrap_or(kilo_gib_hour(UNLISTED_VOLUME_GIB_MONTH))))
-            }
+        if let Some(own) = self.owner.volume_kilo_gib_hour {
+            return Ok(Some(own));
         }
+        let listed = self.list.volume_kilo_gib_hour().await?;
+        Ok(Some(listed.unwrap_or(kilo_gib_hour(UNLISTED_VOLUME_GIB_MONTH))))
     }
 }

@@ -160,7 +160,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
                     violations.push(guardrails::below_list(choice.instance_type, given, listed));
                 }
                 None if self.is_capped(request) => {
-                    violations.push(guardrails::not_listed(choice.instance_type))
+                    violations.push(guardrails::not_listed(choice.instance_type));
                 }
                 Some(_) | None => {}
             }

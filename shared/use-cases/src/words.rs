@@ -15,9 +15,9 @@ use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
 use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 
-/// A bill was above its reservation.
+/// A job lasts longer than its reservation pays for, or its bill was higher.
 pub const OVERRUN: &str =
-    "a bill exceeds its job's worst case: running and later jobs reserve the excess too";
+    "a training job costs more than was reserved for it: running and later jobs reserve the excess too";
 
 /// A job was stopped because it did not end after its last epoch.
 pub const STOPPED_AFTER_LAST_EPOCH: &str = "stopped after its last epoch: the model may be missing";
@@ -154,7 +154,8 @@ pub fn stop(why: StopWhy) -> String {
         }
         StopWhy::ReservationUsed { seconds } => {
             format!(
-                "stop ordered: the training job is billed for {seconds} s, and the rest of its reservation pays for its stop"
+                "stop ordered: the training job is billed for {seconds} s, which is its time limit with \
+                 StartupAllowanceSeconds"
             )
         }
         StopWhy::CapExceeded { by } => {
@@ -233,7 +234,7 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
             "its training job was cancelled because of a quota"
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => STOPPED_AFTER_LAST_EPOCH,
-        TrialEnd::Stopped(StopWhy::ReservationUsed { .. }) => "its reservation was used up",
+        TrialEnd::Stopped(StopWhy::ReservationUsed { .. }) => "it reached its running-time limit",
         TrialEnd::Stopped(StopWhy::CapExceeded { .. }) => {
             "stopped because another training job cost more than was reserved, and the cap did not pay for both"
         }

@@ -75,8 +75,8 @@ pub(super) fn judge(prices: Option<&[(String, Price)]>, region: &str) -> Finding
     let Some(prices) = prices else {
         let seen = format!("the usage types of {region} in the price list are unknown");
         let fix = format!(
-            "set Controller.InstancePricesUsdPerHour in each request with a cap; the stack accepts any such price, and \
-             {WEAKER}"
+            "deploy with InstancePrices=TYPE=<USD per hour>,volume=<USD per GB and month> for each allowed type: the stack \
+             refuses requests with a cap for other types; {WEAKER}"
         );
         return Finding::new(CHECK, Verdict::Warning(seen)).fix(fix);
     };
@@ -91,8 +91,8 @@ pub(super) fn judge(prices: Option<&[(String, Price)]>, region: &str) -> Finding
         prices.iter().filter(|(_, price)| *price == Price::Missing).map(|(of, _)| of.as_str()).collect();
     if !missing.is_empty() {
         let fix = format!(
-            "set Controller.InstancePricesUsdPerHour in requests with a cap; the stack accepts any price that the list \
-             lacks, and {WEAKER}"
+            "deploy with InstancePrices=TYPE=<USD per hour>: the stack refuses requests with a cap for types without a \
+             listed price; {WEAKER}"
         );
         let seen = format!("the list has no price in {region} for: {}", missing.join(", "));
         return Finding::new(CHECK, Verdict::Warning(seen)).fix(fix);

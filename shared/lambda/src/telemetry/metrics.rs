@@ -108,7 +108,7 @@ pub const MONTH_CAP_NOTICES: Metric =
     count("MonthCapNotices", DECIDER, "times that the month's cap reached 80 % or 100 %");
 /// Metric `BudgetOverruns`.
 pub const BUDGET_OVERRUNS: Metric =
-    count("BudgetOverruns", DECIDER, "tunings with a bill above its reservation");
+    count("BudgetOverruns", DECIDER, "tunings with a job that cost more than its reservation");
 /// Metric `CapacityWaits`.
 pub const CAPACITY_WAITS: Metric =
     count("CapacityWaits", DECIDER, "times that a tuning got no instances for ten minutes");
@@ -152,7 +152,7 @@ pub const EVENTS_MISSED: Metric =
 pub const DELIVERIES_MISSED: Metric = count(
     "DeliveriesMissed",
     SWEEPER,
-    "the same, with a state or with values that no log batch had brought in a minute",
+    "the same, with a state, or with values that no log batch had brought in four minutes",
 );
 /// Metric `OrphansStopped`.
 pub const ORPHANS_STOPPED: Metric =

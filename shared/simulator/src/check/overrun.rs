@@ -120,30 +120,45 @@ impl Book {
         Ok(())
     }
 
-    /// Returns the part of its reservation that a job does not use if its stop takes as long as a reservation allows.
+    /// Returns what a job needs without the margin: what its first reservation or its last extension pays for.
+    fn needed(&self, job: &JobBook) -> u64 {
+        self.case.cost(job.launch.instances, job.billed.paid_seconds)
+    }
+
+    /// Returns the part of that which a job does not use if its stop takes as long as a reservation allows.
     fn saved(&self, job: &JobBook) -> u64 {
         let used = job.billed.started.map_or(0, |started| {
             let so_far = (self.clock() - started + 999).div_euclid(1_000).max(0);
             self.case.cost(job.launch.instances, so_far + GRACE_SECONDS + self.case.upload_seconds())
         });
-        job.reservation.saturating_sub(self.margin).saturating_sub(used).saturating_sub(job.keeping)
+        self.needed(job).saturating_sub(used)
+    }
+
+    /// Returns how much of what extensions reserved the cap does not pay for, and what the stops ordered so far save of
+    /// it.
+    fn lacking(&self, except: Option<JobKey>) -> (u64, u64) {
+        let open = || self.jobs.iter().filter(|(_, job)| job.money == Money::Reserved);
+        let (spent, _) = self.money();
+        let needed: u64 = open().map(|(_, job)| self.needed(job) + job.keeping).sum();
+        let total = spent + needed + self.pools.money().1;
+        let extended = open().map(|(_, job)| job.billed.extended).sum();
+        let over = self.limits.cap.map_or(0, |cap| total.saturating_sub(cap)).min(extended);
+        let stops = open().filter(|(key, job)| job.stop_ordered && !job.end_seen && Some(**key) != except);
+        (over, stops.map(|(_, job)| self.saved(job)).sum())
     }
 
     /// Checks that no job runs on whose stop saves money that a job past its reservation takes from the cap.
     pub(super) fn check_others_stop(&self) -> Result<(), String> {
-        let open = || self.jobs.iter().filter(|(_, job)| job.money == Money::Reserved);
-        let extended: u64 = open().map(|(_, job)| job.billed.extended).sum();
-        let stops: u64 =
-            open().filter(|(_, job)| job.stop_ordered && !job.end_seen).map(|(_, job)| self.saved(job)).sum();
-        let (spent, reserved) = self.money();
-        let margins = self.margin * u64::try_from(open().count()).unwrap_or(u64::MAX);
-        let total = (spent + reserved).saturating_sub(margins).saturating_sub(stops);
-        let over = self.limits.cap.map_or(0, |cap| total.saturating_sub(cap)).min(extended);
-        if over == 0 || self.ended.is_some() {
+        let (over, stops) = self.lacking(None);
+        if over <= stops || self.ended.is_some() {
             return Ok(());
         }
-        let runs = |job: &JobBook| !job.stop_ordered && !job.end_seen && !job.billed.uploads;
-        match open().find(|(_, job)| runs(job) && self.saved(job) > 0) {
+        let runs = |job: &JobBook| {
+            let extended = job.billed.paid_seconds > job.billed.first_seconds;
+            !job.stop_ordered && !job.end_seen && !job.billed.uploads && !extended
+        };
+        let open = self.jobs.iter().filter(|(_, job)| job.money == Money::Reserved);
+        match open.clone().find(|(_, job)| runs(job) && self.saved(job) > 0) {
             None => Ok(()),
             Some((key, _)) => Err(format!(
                 "P1: job {key} runs although the cap lacks {over} for a job past its reservation"
@@ -167,14 +182,11 @@ impl Book {
                 })
             }
             StopWhy::CapExceeded { by } => {
-                let (spent, _) = self.money();
-                let open = self.jobs.values().filter(|job| job.money == Money::Reserved);
-                let needed: u64 = open.map(|job| job.reservation.saturating_sub(self.margin)).sum();
-                let over = self.limits.cap.is_some_and(|cap| spent + needed + self.pools.money().1 > cap);
+                let (over, stops) = self.lacking(Some(key));
                 let extended = self.jobs.get(&by).is_some_and(|by| by.billed.extended > 0);
-                let fine = over && extended && by != key;
+                let fine = over > stops && extended && by != key && self.saved(job) > 0;
                 fine.then_some(()).ok_or_else(|| {
-                    format!("P1: job {key} was stopped for the cost of job {by}, which the cap pays for")
+                    format!("P1: job {key} was stopped for job {by}; the cap lacks {over}, other stops save {stops}")
                 })
             }
             _ => Ok(()),
@@ -194,8 +206,7 @@ impl World {
     }
 
     /// Checks that a job that has nearly used its reservation up was ordered to stop, and that one that lasts longer reserves
-    /// more. Called once no process of a faulty
-    /// time can be left.
+    /// more. Called once no process of a faulty time can be left.
     pub(crate) fn watch_reservations(&mut self) {
         let calm_from = self.start + self.plan.outages_end();
         let mut wrong = Vec::new();

@@ -53,6 +53,7 @@ impl Book {
         self.advance_clock(recorded.at.0);
         self.limits_changed(recorded);
         let Some(key) = recorded.fact.job() else { return };
+        self.billed_fact(key, recorded);
         let Some(job) = self.jobs.get_mut(&key) else { return };
         if let Fact::JobDescribed { billable_seconds, .. } = &recorded.fact {
             job.shown = job.shown.max(Some(*billable_seconds));
@@ -64,8 +65,6 @@ impl Book {
         let ended_before = job.end_seen;
         job.record_signs(&recorded.fact);
         job.record_instances(recorded);
-        self.billed_fact(key, recorded);
-        let Some(job) = self.jobs.get_mut(&key) else { return };
         let mut bill = None;
         match &recorded.fact {
             Fact::JobStateChanged { phase: JobPhase::Ended(end), .. } => job.end(*end),

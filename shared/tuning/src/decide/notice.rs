@@ -11,9 +11,7 @@ use crate::state::{State, Status};
 
 /// Publishes that a bill was above its reservation, or will be, once.
 pub(super) fn overrun(state: &State) -> Option<Ruling> {
-    let extended = || state.jobs().any(|(_, _, job)| job.extension.amount > MicroUsd::ZERO);
-    let seen = state.ledger.has_overrun() || extended();
-    (seen && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+    (state.has_overrun() && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
 }
 
 /// Publishes that no job has got instances for long, once for each lack of capacity.

@@ -4,15 +4,14 @@
 //! So the limits that it enforces do not bound a bill. Where money is limited, three rules complete them:
 //!
 //! 1. A job is stopped so early that the stop and its upload are still paid for ([`stop`]).
-//! 2. A job that is seen to last longer all the same reserves the time to come ([`extended`]). While it lasts, the sweeper
-//!    reports it in every sweep.
+//! 2. A job that is seen to last longer all the same reserves the time to come ([`extended`]). The sweeper reports it
+//!    whenever it has used that up.
 //! 3. If the cap does not pay for that, the youngest other jobs are stopped as long as that saves money ([`stop_other`]).
 
 use std::cmp::Reverse;
 
 use crate::definition::Definition;
 use crate::fact::JobPhase;
-use crate::ids::ChoiceId;
 use crate::limits::{EXTENSION_DIVISOR, EXTENSION_SECONDS, SWEEP_INTERVAL_SECONDS};
 use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling, StopWhy};
@@ -20,10 +19,11 @@ use crate::state::{Job, State};
 use crate::time::{Millis, Time};
 
 /// Returns the stop reason of a job that has nearly used up what its reservation pays for.
+///
+/// Any fact shows that the time has come, since none is ahead of it: the rule needs no sweep.
 pub(super) fn stop(definition: &Definition, state: &State, job: &Job) -> Option<StopWhy> {
-    let seconds = stop_seconds(definition, job);
-    let due = stop_at(definition, state, job).is_some_and(|at| at <= state.clock);
-    due.then_some(StopWhy::ReservationUsed { seconds })
+    let due = stop_at(definition, state, job).is_some_and(|at| at <= state.now);
+    due.then_some(StopWhy::ReservationUsed { seconds: stop_seconds(definition, job) })
 }
 
 /// Reserves more for the next job that is seen to last longer than its reservation pays for.
@@ -31,15 +31,13 @@ pub(super) fn stop(definition: &Definition, state: &State, job: &Job) -> Option<
 /// Only a sign of life counts, not the time: a job that was deleted, or whose end is on its way, costs no more.
 pub(super) fn extended(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, _, job)| {
-        started(state, job)?;
-        if used_at(definition, job)? > job.seen_at {
+        if used_at(definition, state, job)? > job.seen_at {
             return None;
         }
         let billed = billed_seconds(job, job.seen_at);
         let ahead = billed.checked_div(EXTENSION_DIVISOR).unwrap_or(0).max(EXTENSION_SECONDS);
         let seconds = billed.saturating_add(ahead);
-        let pool = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
-        let amount = cost(definition, job.instances, seconds).plus(pool).minus(job.reservation);
+        let amount = cost(definition, job, seconds).plus(kept(definition, job)).minus(job.reservation);
         Some(Ruling::ReservationExtended { job: key, seconds, amount })
     })
 }
@@ -53,8 +51,8 @@ pub(super) fn stop_other(definition: &Definition, state: &State) -> Option<Rulin
         return None;
     }
     let others = state.jobs().filter(|(_, _, job)| {
-        let runs = job.stop.is_none() && job.holds_slot() && !job.is_closed();
-        // Nothing ends an upload early.
+        let runs = job.stop.is_none() && job.holds_slot() && !job.is_closed() && job.extension.seconds == 0;
+        // A stop ends no upload.
         runs && job.phase != JobPhase::Uploading && saved(definition, state, job) > MicroUsd::ZERO
     });
     // The refit starts last, but its model is the result.
@@ -64,9 +62,13 @@ pub(super) fn stop_other(definition: &Definition, state: &State) -> Option<Rulin
 }
 
 /// Returns when the next job has to stop.
-pub(super) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
-    let times = state.jobs().filter_map(|(_, _, job)| stop_at(definition, state, job));
-    times.filter(|at| *at > state.clock).min()
+pub(super) fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
+    state.jobs().filter_map(|(_, _, job)| stop_at(definition, state, job))
+}
+
+/// Returns when a running job has used up what its reservation pays for; `None` if nothing limits the money of the tuning.
+pub(super) fn used_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
+    started(state, job).map(|started| started + Millis::from_seconds(paid_seconds(definition, job)))
 }
 
 /// Returns the billed time at which a job has to stop: what its first reservation pays for, without the stop itself and
@@ -76,17 +78,12 @@ fn stop_seconds(definition: &Definition, job: &Job) -> u64 {
     definition.reserved_seconds(job.limits).saturating_sub(late)
 }
 
-/// Returns when a job has to stop; `None` while its start is not known, and while it uploads its model: a stop would only
-/// lose the model.
+/// Returns when a job has to stop; `None` while its start is not known, and once it stops or uploads its model: a stop
+/// changes neither.
 fn stop_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
-    let started = started(state, job).filter(|_| job.stop.is_none() && job.phase != JobPhase::Uploading)?;
+    let ends = matches!(job.phase, JobPhase::Stopping | JobPhase::Uploading);
+    let started = started(state, job).filter(|_| job.stop.is_none() && !ends)?;
     Some(started + Millis::from_seconds(stop_seconds(definition, job)))
-}
-
-/// Returns when a job that began to run has used up what its reservation pays for.
-pub(super) fn used_at(definition: &Definition, job: &Job) -> Option<Time> {
-    let seconds = definition.reserved_seconds(job.limits).max(job.extension.seconds);
-    job.started.map(|started| started + Millis::from_seconds(seconds))
 }
 
 /// Returns when a running job began to cost money; `None` if nothing limits the money of the tuning.
@@ -100,30 +97,44 @@ fn billed_seconds(job: &Job, now: Time) -> u64 {
     job.started.map_or(0, |started| (now - started).or_zero().seconds_rounded_up())
 }
 
-fn cost(definition: &Definition, instances: ChoiceId, seconds: u64) -> MicroUsd {
-    definition.job.instances(instances).cost(seconds).unwrap_or(MicroUsd::ZERO)
+/// Returns the seconds that the reservation of a job pays for, without the margin.
+fn paid_seconds(definition: &Definition, job: &Job) -> u64 {
+    definition.reserved_seconds(job.limits).max(job.extension.seconds)
+}
+
+fn cost(definition: &Definition, job: &Job, seconds: u64) -> MicroUsd {
+    definition.job.instances(job.instances).cost(seconds).unwrap_or(MicroUsd::ZERO)
+}
+
+/// Returns the worst case of the instances that a job keeps.
+fn kept(definition: &Definition, job: &Job) -> MicroUsd {
+    definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO)
 }
 
 /// Returns the part of its reservation that a running job does not use if it is stopped now.
 fn saved(definition: &Definition, state: &State, job: &Job) -> MicroUsd {
     let stopped = billed_seconds(job, state.now).saturating_add(definition.job.allowances.stop_seconds());
-    let kept = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
-    let used = if job.started.is_some() { cost(definition, job.instances, stopped) } else { MicroUsd::ZERO };
-    job.reservation.minus(state.ledger.margin).minus(used).minus(kept)
+    let used = if job.started.is_some() { cost(definition, job, stopped) } else { MicroUsd::ZERO };
+    cost(definition, job, paid_seconds(definition, job)).minus(used)
 }
 
 /// Returns how much of what jobs past their reservations take the cap does not pay for, once all jobs that stop have
-/// stopped. Margins do not count: they are a precaution. Nor does a cap that the user lowered.
+/// stopped.
+///
+/// Margins do not count: they are a precaution. Nor does what is above the cap for another reason, such as a cap that the
+/// user lowered.
 fn shortfall(definition: &Definition, state: &State) -> MicroUsd {
     let Some(cap) = state.ledger.cap else { return MicroUsd::ZERO };
-    let mut total = state.ledger.spent.plus(state.ledger.reserved);
-    let mut extended = MicroUsd::ZERO;
+    let pools = state.pools.iter().fold(MicroUsd::ZERO, |sum, pool| sum.plus(pool.reservation));
+    let mut needed = state.ledger.spent.plus(pools);
+    let (mut extended, mut savings) = (MicroUsd::ZERO, MicroUsd::ZERO);
     for (_, job) in state.billed_jobs().filter(|(_, job)| !job.is_closed()) {
-        total = total.minus(state.ledger.margin);
+        needed =
+            needed.plus(cost(definition, job, paid_seconds(definition, job))).plus(kept(definition, job));
         extended = extended.plus(job.extension.amount);
         if job.stop.is_some() && job.holds_slot() {
-            total = total.minus(saved(definition, state, job));
+            savings = savings.plus(saved(definition, state, job));
         }
     }
-    total.minus(cap).min(extended)
+    needed.minus(cap).min(extended).minus(savings)
 }

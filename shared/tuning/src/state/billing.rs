@@ -18,6 +18,12 @@ impl State {
         self.jobs().map(|(key, _, job)| (key, job)).chain(concluded)
     }
 
+    /// Returns whether a bill was above its reservation, or will be: the job lasts longer than that pays for.
+    pub fn has_overrun(&self) -> bool {
+        let extended = |(_, _, job): (JobKey, &super::Trial, &Job)| job.extension.amount > MicroUsd::ZERO;
+        self.ledger.has_overrun() || self.jobs().any(extended)
+    }
+
     /// Returns whether a concluded job has no bill yet.
     pub(crate) fn awaits_bills(&self) -> bool {
         self.billing.iter().any(|(_, job)| !job.is_closed())

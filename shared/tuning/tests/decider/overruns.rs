@@ -90,13 +90,13 @@ fn a_trial_whose_cut_job_used_its_reservation_up_is_tried_again() {
 fn a_job_that_is_seen_past_its_reservation_reserves_the_minutes_to_come() {
     let mut run = running(&capped(random(9, 1), 2), 1);
     run.take(&[time_passed(3_605), seen(3_700, job(0))]);
-    let due = job_seen_due_at(&run.definition, run.state.job(job(0)).unwrap());
+    let due = job_seen_due_at(&run.definition, &run.state, run.state.job(job(0)).unwrap());
     assert_eq!(due, Some(at(5 + 3_900)), "the sweeper reports it once its reservation is over");
     check_next(&mut run, &[seen(3_904, job(0))], &[]);
     let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
     check_next(&mut run, &[seen(3_905, job(0))], &expect);
     assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE + 240 * SECOND));
-    let due = job_seen_due_at(&run.definition, run.state.job(job(0)).unwrap());
+    let due = job_seen_due_at(&run.definition, &run.state, run.state.job(job(0)).unwrap());
     assert_eq!(due, Some(at(5 + 4_140)));
     // The next five percent of a day.
     check_next(&mut run, &[seen(86_405, job(0))], &["extend 0-0-1 to 90720 s: 8658000"]);
@@ -148,6 +148,38 @@ fn another_job_that_uploads_its_model_is_not_stopped_for_an_overrun() {
     run.take(&[in_phase(3_000, job(1), JobPhase::Uploading, 2_000)]);
     let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
     check_next(&mut run, &[seen(3_905, job(0))], &expect);
+}
+
+/// The stop of one job saves more than the overrun takes; the rest is above the cap because the user lowered it.
+#[test]
+fn an_overrun_after_a_lowered_cap_stops_only_what_it_takes_itself() {
+    let mut run = running(&capped(random(9, 3), 3), 1);
+    run.take(&[in_phase(100, job(0), JobPhase::Uploading, 5)]);
+    for number in 1..3 {
+        run.take(&[in_phase(3_000, job(number), JobPhase::Training, 3_000)]);
+    }
+    let cap = Some(MicroUsd(WORST_CASE));
+    run.take(&[recorded(3_100, Fact::LimitsChanged { cap, max_parallel: None, paused: None })]);
+    let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice", "stop 2-0-1: cap exceeded by 0-0-1"];
+    check_next(&mut run, &[seen(3_905, job(0))], &expect);
+}
+
+/// Facts arrive while no sweep runs: the job is stopped for its own time, and never for its own cost.
+#[test]
+fn a_job_is_stopped_in_time_also_without_a_sweep() {
+    let mut run = running(&capped(random(9, 1), 1), 1);
+    check_next(&mut run, &[logged(3_604, job(0), 1, 0.5)], &[]);
+    check_next(&mut run, &[logged(3_605, job(0), 2, 0.5)], &["stop 0-0-1: reservation used at 3600 s"]);
+    let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
+    check_next(&mut run, &[logged(3_905, job(0), 3, 0.5)], &expect);
+}
+
+/// Nothing is reserved for it that a sign of life could raise.
+#[test]
+fn regression_without_a_cap_a_long_job_is_seen_a_few_times_an_hour_only() {
+    let run = running(&random(9, 1), 1);
+    let due = job_seen_due_at(&run.definition, &run.state, run.state.job(job(0)).unwrap());
+    assert_eq!(due, Some(at(5 + 3_750)));
 }
 
 #[test]

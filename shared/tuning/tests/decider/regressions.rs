@@ -348,7 +348,9 @@ fn regression_a_job_that_waits_hours_for_its_instances_does_not_count_as_deleted
     check_next(&mut run, &[started(1, job(0)), phase(2, job(0), JobPhase::Starting)], &[]);
     // For a day, the time passes every hour, and the sweeper sees the job before each deadline.
     for hour in 1..=24 {
-        let due = tuning::decide::job_seen_due_at(&run.definition, run.state.job(job(0)).unwrap()).unwrap();
+        let due =
+            tuning::decide::job_seen_due_at(&run.definition, &run.state, run.state.job(job(0)).unwrap())
+                .unwrap();
         if due <= at(hour * 3_600) {
             check_next(&mut run, &[seen(hour * 3_600, job(0))], &[]);
         }

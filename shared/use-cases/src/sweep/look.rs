@@ -9,7 +9,7 @@ use tuning::decide::job_seen_due_at;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
-use tuning::state::{Job, Trial};
+use tuning::state::{Job, State, Trial};
 use tuning::time::{Millis, Time};
 use wire::names::training_job_name;
 use wire::stored::LookedAt;
@@ -56,8 +56,9 @@ pub(super) fn is_silent(trial: &Trial, job: &Job, now: Time, silence_ms: Millis)
 /// Returns the fact that a job still exists, if no other fact has shown this for long. Without it the decider would
 /// treat the job as deleted. The key of each such fact contains the time of the previous one, so two sweeps store it
 /// once.
-fn sign_of_life(definition: &Definition, key: JobKey, job: &Job, now: Time) -> Option<Recorded> {
-    job_seen_due_at(definition, job).filter(|due| now >= *due)?;
+fn sign_of_life(definition: &Definition, state: &State, key: JobKey, now: Time) -> Option<Recorded> {
+    let job = state.job(key)?;
+    job_seen_due_at(definition, state, job).filter(|due| now >= *due)?;
     Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
 }
 
@@ -181,7 +182,7 @@ where
         facts.retain(|fact| fold(&tuning.definition, state, fact));
         if !matches!(phase, JobPhase::Ended(_)) {
             // The facts found may be hours old, and the job may have waited for its instances ever since.
-            let sign = state.job(key).and_then(|job| sign_of_life(&tuning.definition, key, job, self.now()));
+            let sign = sign_of_life(&tuning.definition, state, key, self.now());
             facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
         }
         let mut looked = Looked::default();

@@ -155,11 +155,14 @@ impl Request {
         let jobs = if self.refits() { "a training job and of the refit" } else { "a single training job" };
         let message = format!(
             "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of {jobs} ({} x {} at its time \
-             limits); raise MaxCostUsd, or set StoppingCondition.{} to the seconds that a job needs, now {}",
+             limits, with {} s for the start-up and {} s for the stop and the upload); raise MaxCostUsd, or set \
+             StoppingCondition.{} to the seconds that a job needs, now {}",
             cents / 100,
             cents % 100,
             dearest.count,
             dearest.instance_type,
+            definition.job.allowances.startup_seconds,
+            definition.job.allowances.stop_seconds(),
             self.longest_limit(),
             self.max_wait_seconds().filter(|_| self.is_spot()).unwrap_or(self.max_runtime_seconds()),
         );
@@ -179,7 +182,7 @@ impl Request {
         let message = format!(
             "{needed_by} needs the price of instance type '{0}' and of its volume, but the price list lacks at least \
              one of them; set the price of both for one hour in Controller.InstancePricesUsdPerHour, for example \
-             {{\"{0}\": <USD per hour>}}",
+             {{\"{0}\": <USD per hour>}}; on a stack, ask its owner to set InstancePrices",
             unknown.instance_type
         );
         RequestError::field("Controller.InstancePricesUsdPerHour", &message)

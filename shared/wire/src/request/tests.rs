@@ -259,14 +259,15 @@ fn a_cap_needs_a_price_and_room_for_one_job() {
         error.message,
         "1 validation error detected: MaxCostUsd needs the price of instance type 'ml.m5.2xlarge' and of its volume, \
          but the price list lacks at least one of them; set the price of both for one hour in \
-         Controller.InstancePricesUsdPerHour, for example {\"ml.m5.2xlarge\": <USD per hour>} (at \
-         'Controller.InstancePricesUsdPerHour')"
+         Controller.InstancePricesUsdPerHour, for example {\"ml.m5.2xlarge\": <USD per hour>}; on a stack, ask its owner \
+         to set InstancePrices (at 'Controller.InstancePricesUsdPerHour')"
     );
-    // 3 x (0.461 + 30 GiB) for MaxWait as sent (2400 + 900 s), 120 s to stop and 180 s to upload: 1.40026 USD.
+    // 3 x (0.461 + 30 GiB) for 60 s to start, MaxWait as sent (2400 + 900 s), 120 s to stop and 120 s to upload: 1.40026
+    // USD.
     let error = capped(json!({"MaxCostUsd": 1.4}), Some(461_000)).unwrap_err();
     assert_eq!(error.violations[0].path, "Controller.MaxCostUsd");
     assert!(error.message.contains("Invalid MaxCostUsd 1.4000: expected at least 1.41"), "{error}");
-    assert!(error.message.contains("(3 x ml.m5.2xlarge at its time limits)"), "{error}");
+    assert!(error.message.contains("(3 x ml.m5.2xlarge at its time limits, with 60 s for"), "{error}");
     assert_eq!(capped(json!({"MaxCostUsd": 1.41}), Some(461_000)).unwrap().cap, Some(MicroUsd(1_410_000)));
 }
 

@@ -196,9 +196,6 @@ impl Reference {
     #[track_caller]
     pub(crate) fn apply(&mut self, ruling: &Ruling, now: i64) {
         match ruling {
-            Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
-                panic!("these tunings stop trials at rungs and promote none: {ruling:?}")
-            }
             Ruling::TrialJudged { trial, bracket, rung, level, resource, value, average, verdict } => {
                 let place = (bracket.index(), rung.index());
                 assert_eq!(self.due(trial.0), Some((resource.0, *value, *average)), "{ruling:?}");
@@ -232,9 +229,6 @@ impl Reference {
             Ruling::Order(Order::ReadRest { job, .. }) => {
                 assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
             }
-            Ruling::ReservationExtended { .. } => {
-                panic!("no fact shows since when a job runs before it ends: {ruling:?}")
-            }
             Ruling::SettledInFull { job, amount } => self.settled_in_full(*job, amount.0),
             Ruling::BillBooked { job, seconds, amount } => self.bill_booked(*job, *seconds, amount.0),
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
@@ -256,17 +250,22 @@ impl Reference {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
-            Ruling::Order(Order::ReadLog { .. } | Order::Look { .. }) => {
-                panic!("these tunings capture epochs and set no silence limit: {ruling:?}")
-            }
-            Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
-                panic!("these tunings keep no warm pools: {ruling:?}")
-            }
-            Ruling::Order(
-                Order::RequestGrant { .. } | Order::ReturnGrant { .. } | Order::MonthCapReached { .. },
-            ) => {
-                panic!("these tunings have no monthly cap: {ruling:?}")
-            }
+            // These tunings promote nothing, capture epochs, set no silence limit, keep no pools and have no monthly cap. No
+            // fact shows since when a job runs.
+            Ruling::RungReached { .. }
+            | Ruling::TrialPromoted { .. }
+            | Ruling::ResourceRepeated { .. }
+            | Ruling::ReservationExtended { .. }
+            | Ruling::PoolClosed { .. }
+            | Ruling::Order(
+                Order::ReadLog { .. }
+                | Order::Look { .. }
+                | Order::ReadPool { .. }
+                | Order::ReleasePool { .. }
+                | Order::RequestGrant { .. }
+                | Order::ReturnGrant { .. }
+                | Order::MonthCapReached { .. },
+            ) => panic!("unexpected: {ruling:?}"),
         }
     }
 
