@@ -155,7 +155,7 @@ fn a_missing_price_weakens_caps_and_only_the_organization_proves_a_denial() {
     assert!(found.verdict.evidence().contains("ml.m5.large $0.115"), "{found:?}");
     let missing = judge(Price::Missing);
     assert_eq!(shown(&missing), ("warning", none()));
-    assert!(missing.fix.unwrap().contains("InstancePricesUsdPerHour"));
+    assert!(missing.fix.unwrap().contains("deploy with InstancePrices="));
     assert_eq!(shown(&prices::judge(None, "xx-north-9")), ("warning", none()));
     assert_eq!(shown(&judge(Price::Unreadable("row".to_owned()))), ("not tried", none()));
     for error in [denied(), broken()] {
