@@ -55,8 +55,11 @@ impl World {
             // A program that ignores its rung may train all epochs in one job.
             let most = self.check.books.get(id).and_then(|book| book.case.choices.hyperband);
             let all = job.logged.is_some_and(|(_, at)| most.is_some_and(|(_, most, _)| at >= most));
+            // The clock of the controller ends a job like its limit.
+            let by_clock =
+                book.is_some_and(|book| matches!(book.stop_why, Some(StopWhy::ReservationUsed { .. })));
             // A deleted job may have ended before.
-            over || last || all || job.deleted
+            over || by_clock || last || all || job.deleted
         };
         let mut ended = self.training.of(id).filter(ran_to_its_end);
         if !ended.any(|job| self.reached_target(id, job.key.trial)) {
