@@ -12,7 +12,7 @@ use crate::arguments::Doctor;
 /// Time limit of the jobs.
 pub(crate) const MAX_RUNTIME_SECONDS: u64 = 60;
 /// `StartupAllowanceSeconds`: longer than SageMaker was seen to exceed a limit.
-const STARTUP_ALLOWANCE_SECONDS: u64 = 600;
+const STARTUP_ALLOWANCE_SECONDS: u64 = 300;
 /// Time limit of the jobs, including the wait for spot instances.
 pub(crate) const MAX_WAIT_SECONDS: u64 = 600;
 const METRIC: &str = "doctor:number";

@@ -73,10 +73,10 @@ impl Settings {
                 required_tags: keys(&text("REQUIRED_TAGS")),
                 max_tuning_cost: cap(&variable, "MAX_TUNING_COST_USD")?,
                 request_prices: request_prices(&text("PRICES_IN_REQUESTS"))?,
-                least_allowances: Some(Allowances {
+                least_allowances: Allowances {
                     startup_seconds: seconds(&variable, "STARTUP_ALLOWANCE_SECONDS")?,
                     upload_seconds: seconds(&variable, "UPLOAD_ALLOWANCE_SECONDS")?,
-                }),
+                },
             },
             access,
             owner_prices: OwnerPrices::read(&text("INSTANCE_PRICES"), &text("PRICE_FACTOR")).ok_or(
@@ -134,11 +134,7 @@ mod tests {
     #[test]
     fn a_stack_without_limits_refuses_only_prices_below_the_list() {
         let settings = read(&[("REQUIRE_VPC", "false"), ("ALLOWED_IMAGES", "")]).unwrap();
-        let limits = Guardrails {
-            request_prices: RequestPrices::NotBelowList,
-            least_allowances: Some(Allowances { startup_seconds: 0, upload_seconds: 0 }),
-            ..Guardrails::default()
-        };
+        let limits = Guardrails { request_prices: RequestPrices::NotBelowList, ..Guardrails::default() };
         assert_eq!((settings.guardrails, settings.monthly_cap), (limits, None));
     }
 
@@ -196,6 +192,6 @@ mod tests {
         assert_eq!(Some(guardrails.job_tags), DefaultTags::read("team=ml"));
         assert_eq!(guardrails.required_tags, ["team", "owner"]);
         let least = Allowances { startup_seconds: 600, upload_seconds: 0 };
-        assert_eq!(guardrails.least_allowances, Some(least));
+        assert_eq!(guardrails.least_allowances, least);
     }
 }

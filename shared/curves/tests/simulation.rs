@@ -56,7 +56,7 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
-            allowances: Allowances::default(),
+            allowances: Allowances::usual(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },

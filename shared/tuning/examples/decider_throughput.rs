@@ -57,7 +57,7 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
-            allowances: Allowances::default(),
+            allowances: Allowances::usual(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },

@@ -135,20 +135,14 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(crate) fn must_end_at(definition: &Definition, job: &Job) -> Option<Time> {
     // A job that the service has not accepted yet still has its start pending, which will have an outcome.
     let runs = job.accepted && job.end.is_none() && !job.is_closed();
-    runs.then(|| job.seen_at + longest_life(definition, job))
+    runs.then(|| job.seen_at + Millis::from_seconds(definition.reserved_seconds(job.limits)))
 }
 
 /// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]): once it has
 /// used up its reservation, and long before it would be presumed deleted. Else at most a few times an hour.
 pub fn job_seen_due_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
-    let quiet = job.seen_at + (longest_life(definition, job) + SETTLE_DEADLINE).half();
-    let used = overrun::used_at(definition, state, job);
-    must_end_at(definition, job).map(|_| used.map_or(quiet, |used| used.min(quiet)))
-}
-
-/// Returns the longest time that a job can last once it has instances.
-fn longest_life(definition: &Definition, job: &Job) -> Millis {
-    Millis::from_seconds(definition.reserved_seconds(job.limits))
+    let quiet = job.seen_at + (must_end_at(definition, job)? - job.seen_at + SETTLE_DEADLINE).half();
+    overrun::used_at(definition, state, job).into_iter().chain([quiet]).min()
 }
 
 /// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.

@@ -228,12 +228,12 @@ pub struct JobShape {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub keep_alive_seconds: u64,
     /// What a reservation contains beside the limits of the job.
-    #[serde(default, skip_serializing_if = "Allowances::are_usual")]
+    #[serde(default = "Allowances::usual", skip_serializing_if = "Allowances::are_usual")]
     pub allowances: Allowances,
 }
 
 /// Billed time around the running time of a job that no limit of the service bounds, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allowances {
     /// Before the limit of the job counts: the download of data and image.
     pub startup_seconds: u64,
@@ -241,15 +241,14 @@ pub struct Allowances {
     pub upload_seconds: u64,
 }
 
-impl Default for Allowances {
-    fn default() -> Self {
+impl Allowances {
+    /// Returns those of a request that sets none.
+    pub const fn usual() -> Self {
         Self { startup_seconds: STARTUP_ALLOWANCE_SECONDS, upload_seconds: UPLOAD_ALLOWANCE_SECONDS }
     }
-}
 
-impl Allowances {
     fn are_usual(&self) -> bool {
-        *self == Self::default()
+        *self == Self::usual()
     }
 
     /// Returns how long a stop may take: the time that the program gets, and the upload.
@@ -429,6 +428,11 @@ impl Definition {
     pub fn limits_on_demand(&self, runtime_seconds: u64) -> JobLimits {
         let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
         JobLimits { max_runtime_seconds, max_wait_seconds: None, keep_alive_seconds: 0 }
+    }
+
+    /// Returns the cost of `seconds` of a job; 0 for an unknown price, which no capped tuning has.
+    pub(crate) fn cost(&self, instances: ChoiceId, seconds: u64) -> MicroUsd {
+        self.job.instances(instances).cost(seconds).unwrap_or(MicroUsd::ZERO)
     }
 
     /// Returns the billed time that a reservation pays for: the allowance for the start-up, the limit of the job (for spot,

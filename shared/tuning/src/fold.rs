@@ -14,7 +14,6 @@ use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::held::Instances;
 use crate::ids::ChoiceId;
 use crate::limits::MAX_MESSAGE_CHARS;
-use crate::money::MicroUsd;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::state::{Bill, Job, State, Status, Trial};
@@ -295,7 +294,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
         return bill_shown(job, seconds, started.is_some());
     }
     let choice = state.job(*key).map_or(ChoiceId(0), |job| job.instances);
-    let amount = definition.job.instances(choice).cost(seconds).unwrap_or(MicroUsd::ZERO);
+    let amount = definition.cost(choice, seconds);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut bill = None;

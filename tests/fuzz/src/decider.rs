@@ -94,7 +94,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             max_wait_seconds: spot.then_some(2 * user_limit),
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
-            allowances: Allowances::default(),
+            allowances: Allowances::usual(),
         },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },

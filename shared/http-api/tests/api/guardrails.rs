@@ -20,7 +20,7 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
         subnets: AllowList::default(),
         security_groups: AllowList::default(),
         job_tags: DefaultTags::default(),
-        least_allowances: None,
+        least_allowances: Allowances::default(),
         required_tags: vec!["team".to_owned()],
         request_prices: RequestPrices::Refused,
     };
@@ -194,10 +194,8 @@ async fn a_request_may_not_change_the_owners_tags() {
 #[tokio::test]
 async fn a_stack_has_a_floor_for_the_allowances_of_reservations() {
     let least = Allowances { startup_seconds: 300, upload_seconds: 600 };
-    let api = api(
-        Listed(Some("ml.m5.large")),
-        Guardrails { least_allowances: Some(least), ..Guardrails::default() },
-    );
+    let api =
+        api(Listed(Some("ml.m5.large")), Guardrails { least_allowances: least, ..Guardrails::default() });
     let body = |name: &str, controller: Value| {
         let mut body = request(name);
         body["Controller"] = controller;

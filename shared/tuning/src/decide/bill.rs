@@ -4,7 +4,6 @@ use super::must_end_at;
 use crate::definition::Definition;
 use crate::fact::JobKey;
 use crate::limits::{BILL_USUAL, SETTLE_DEADLINE};
-use crate::money::MicroUsd;
 use crate::ruling::{Order, Ruling};
 use crate::state::{Job, State};
 use crate::time::Time;
@@ -21,7 +20,7 @@ pub(super) fn read(state: &State) -> Option<Ruling> {
 pub(super) fn booked(definition: &Definition, state: &State) -> Option<Ruling> {
     state.billing.iter().find_map(|(key, job)| {
         let seconds = job.unbooked_seconds()?;
-        let amount = definition.job.instances(job.instances).cost(seconds).unwrap_or(MicroUsd::ZERO);
+        let amount = definition.cost(job.instances, seconds);
         Some(Ruling::BillBooked { job: *key, seconds, amount })
     })
 }

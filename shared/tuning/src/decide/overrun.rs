@@ -20,7 +20,7 @@ use crate::time::{Millis, Time};
 
 /// Returns the stop reason of a job that has nearly used up what its reservation pays for.
 ///
-/// Any fact shows that the time has come, since none is ahead of it: the rule needs no sweep.
+/// The time on any fact counts, so a missing sweep delays no stop while events or log lines arrive.
 pub(super) fn stop(definition: &Definition, state: &State, job: &Job) -> Option<StopWhy> {
     let due = stop_at(definition, state, job).is_some_and(|at| at <= state.now);
     due.then_some(StopWhy::ReservationUsed { seconds: stop_seconds(definition, job) })
@@ -37,7 +37,8 @@ pub(super) fn extended(definition: &Definition, state: &State) -> Option<Ruling>
         let billed = billed_seconds(job, job.seen_at);
         let ahead = billed.checked_div(EXTENSION_DIVISOR).unwrap_or(0).max(EXTENSION_SECONDS);
         let seconds = billed.saturating_add(ahead);
-        let amount = cost(definition, job, seconds).plus(kept(definition, job)).minus(job.reservation);
+        let amount =
+            definition.cost(job.instances, seconds).plus(kept(definition, job)).minus(job.reservation);
         Some(Ruling::ReservationExtended { job: key, seconds, amount })
     })
 }
@@ -102,10 +103,6 @@ fn paid_seconds(definition: &Definition, job: &Job) -> u64 {
     definition.reserved_seconds(job.limits).max(job.extension.seconds)
 }
 
-fn cost(definition: &Definition, job: &Job, seconds: u64) -> MicroUsd {
-    definition.job.instances(job.instances).cost(seconds).unwrap_or(MicroUsd::ZERO)
-}
-
 /// Returns the worst case of the instances that a job keeps.
 fn kept(definition: &Definition, job: &Job) -> MicroUsd {
     definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO)
@@ -114,8 +111,8 @@ fn kept(definition: &Definition, job: &Job) -> MicroUsd {
 /// Returns the part of its reservation that a running job does not use if it is stopped now.
 fn saved(definition: &Definition, state: &State, job: &Job) -> MicroUsd {
     let stopped = billed_seconds(job, state.now).saturating_add(definition.job.allowances.stop_seconds());
-    let used = if job.started.is_some() { cost(definition, job, stopped) } else { MicroUsd::ZERO };
-    cost(definition, job, paid_seconds(definition, job)).minus(used)
+    let used = if job.started.is_some() { definition.cost(job.instances, stopped) } else { MicroUsd::ZERO };
+    definition.cost(job.instances, paid_seconds(definition, job)).minus(used)
 }
 
 /// Returns how much of what jobs past their reservations take the cap does not pay for, once all jobs that stop have
@@ -129,8 +126,9 @@ fn shortfall(definition: &Definition, state: &State) -> MicroUsd {
     let mut needed = state.ledger.spent.plus(pools);
     let (mut extended, mut savings) = (MicroUsd::ZERO, MicroUsd::ZERO);
     for (_, job) in state.billed_jobs().filter(|(_, job)| !job.is_closed()) {
-        needed =
-            needed.plus(cost(definition, job, paid_seconds(definition, job))).plus(kept(definition, job));
+        needed = needed
+            .plus(definition.cost(job.instances, paid_seconds(definition, job)))
+            .plus(kept(definition, job));
         extended = extended.plus(job.extension.amount);
         if job.stop.is_some() && job.holds_slot() {
             savings = savings.plus(saved(definition, state, job));

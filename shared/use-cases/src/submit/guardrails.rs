@@ -38,7 +38,7 @@ pub struct Guardrails {
     /// Which prices requests may set themselves.
     pub request_prices: RequestPrices,
     /// The least allowances that a reservation contains, also where a request sets none.
-    pub least_allowances: Option<Allowances>,
+    pub least_allowances: Allowances,
 }
 
 /// Which prices (`InstancePricesUsdPerHour`) requests may set themselves. A price that is too low evades every cap.
@@ -144,8 +144,7 @@ impl Guardrails {
     }
 
     fn check_allowances(&self, request: &Request, refuse: &mut impl FnMut(&str, String)) {
-        let Some(least) = self.least_allowances else { return };
-        let least = [least.startup_seconds, least.upload_seconds];
+        let least = [self.least_allowances.startup_seconds, self.least_allowances.upload_seconds];
         for ((path, given), least) in request.given_allowances().into_iter().zip(least) {
             let Some(given) = given.filter(|given| *given < least) else { continue };
             let field = path.trim_start_matches("Controller.");

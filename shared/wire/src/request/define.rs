@@ -29,7 +29,7 @@ pub struct PriceAnswer {
     /// and a price that the request sets is assumed to include the volume.
     pub volume_kilo_gib_hour: Option<u64>,
     /// The least allowances of the stack.
-    pub least_allowances: Option<Allowances>,
+    pub least_allowances: Allowances,
 }
 
 impl PriceAnswer {
@@ -312,13 +312,13 @@ impl Request {
     }
 
     /// Returns the allowances of the request, or the usual ones, at least `least`.
-    fn allowances(&self, least: Option<Allowances>) -> Allowances {
-        let (usual, controller) = (Allowances::default(), &self.fields.controller);
+    fn allowances(&self, least: Allowances) -> Allowances {
+        let (usual, controller) = (Allowances::usual(), &self.fields.controller);
         let startup_seconds = controller.startup_allowance.unwrap_or(usual.startup_seconds);
         let upload_seconds = controller.upload_allowance.unwrap_or(usual.upload_seconds);
         Allowances {
-            startup_seconds: startup_seconds.max(least.map_or(0, |least| least.startup_seconds)),
-            upload_seconds: upload_seconds.max(least.map_or(0, |least| least.upload_seconds)),
+            startup_seconds: startup_seconds.max(least.startup_seconds),
+            upload_seconds: upload_seconds.max(least.upload_seconds),
         }
     }
 

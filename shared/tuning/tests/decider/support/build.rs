@@ -54,7 +54,7 @@ pub(crate) fn hyperband() -> Definition {
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             keep_alive_seconds: 0,
-            allowances: Allowances::default(),
+            allowances: Allowances::usual(),
         },
         cap: None,
         epochs: EpochRule { captured: true, base: 1, per_attempt: false },
