@@ -1,12 +1,12 @@
 //! Records the objective values in a batch of log lines, as delivered by CloudWatch Logs.
 //!
-//! All training jobs of the account share the log group, so a batch of another job is dropped by the name of its stream
-//! first. Only lines of the metric host count, so that a value is not counted once per host.
+//! All training jobs of the account share the log group, so a batch of another job or host is dropped by the name of its
+//! stream, before its events are read. Only lines of the metric host count, so that a value is not counted once per host.
 
 use std::sync::Arc;
 
 use serde_json::Value;
-use wire::events::logs::{LogBatch, lines_to_facts};
+use wire::events::logs::{Delivery, lines_to_facts};
 use wire::names::{log_stream, parse_training_job_name};
 
 use crate::job_events::{About, RecordError, Recorded};
@@ -27,8 +27,8 @@ pub struct JobLogs<T, C> {
 impl<T: Table, C: Clock> JobLogs<T, C> {
     /// Processes one delivery of a log subscription. Fills in `about` on the way.
     pub async fn handle(&self, event: &Value, about: &mut About) -> Result<Recorded, RecordError> {
-        let batch = LogBatch::parse(event).map_err(|error| RecordError::Unreadable(error.to_string()))?;
-        let Some(stream) = log_stream(&batch.log_stream) else { return Ok(Recorded::NotOurs) };
+        let delivery = Delivery::parse(event).map_err(|error| RecordError::Unreadable(error.to_string()))?;
+        let Some(stream) = log_stream(&delivery.log_stream) else { return Ok(Recorded::NotOurs) };
         let Some((id, job)) = parse_training_job_name(&stream.job) else { return Ok(Recorded::NotOurs) };
         // Set early, so that table errors are logged with the tuning ID.
         (about.tuning, about.job) = (Some(id.clone()), Some(job));
@@ -37,6 +37,7 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
             return Ok(Recorded::NotOurs);
         }
         let Some(pattern) = &tuning.pattern else { return Ok(Recorded::NotOurs) };
+        let batch = delivery.batch().map_err(|error| RecordError::Unreadable(error.to_string()))?;
         let mut lines = Vec::new();
         for event in &batch.events {
             let (line, cut) = pattern.line_and_cut(event);
@@ -44,7 +45,7 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
             about.cut = about.cut.take().or(cut);
         }
         about.lines = lines.len();
-        let facts = lines_to_facts(job, &batch.log_stream, lines);
+        let facts = lines_to_facts(job, &delivery.log_stream, lines);
         let delivered = record::deliver(&*self.store.table, &id, &facts, self.clock.now()).await;
         about.facts = delivered.map_err(StoreError::from)?;
         Ok(Recorded::Stored)

@@ -72,8 +72,25 @@ pub struct LogBatch {
     pub events: Vec<LogEvent>,
 }
 
-impl LogBatch {
-    /// Reads a delivery. A control message or an unknown kind yields a batch without events.
+/// A delivery of which only the name of the stream was read. Most streams of an account belong to other jobs or hosts, and
+/// their events are not worth the memory.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Log stream; empty in a control message.
+    pub log_stream: String,
+    json: Vec<u8>,
+}
+
+/// The members of a batch without its events.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    #[serde(default)]
+    log_stream: String,
+}
+
+impl Delivery {
+    /// Reads the name of the stream.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
         let awslogs = field::present(event, "awslogs")
             .ok_or(Unreadable::Field { path: "awslogs", expected: "an object" })?;
@@ -81,7 +98,21 @@ impl LogBatch {
         if data.len() > MAX_PAYLOAD_BYTES {
             return Err(EventError::TooLarge { what: DATA_PATH, limit_bytes: MAX_PAYLOAD_BYTES });
         }
-        Ok(Self::from_json(&unpack(&decode_base64(data, DATA_PATH)?)?)?)
+        let json = unpack(&decode_base64(data, DATA_PATH)?)?;
+        let Header { log_stream } = serde_json::from_slice(&json).map_err(|error| not_json(&error))?;
+        Ok(Self { log_stream, json })
+    }
+
+    /// Reads the whole batch.
+    pub fn batch(&self) -> Result<LogBatch, Unreadable> {
+        LogBatch::from_json(&self.json)
+    }
+}
+
+impl LogBatch {
+    /// Reads a delivery. A control message or an unknown kind yields a batch without events.
+    pub fn parse(event: &Value) -> Result<Self, EventError> {
+        Ok(Delivery::parse(event)?.batch()?)
     }
 
     /// Reads the uncompressed JSON of a batch.

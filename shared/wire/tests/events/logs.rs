@@ -13,7 +13,7 @@ use tuning::limits::MAX_LINES_PER_FACT;
 use tuning::time::Time;
 use wire::events::EventError;
 use wire::events::logs::{
-    LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, encode_batch,
+    Delivery, LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, encode_batch,
     lines_to_facts, reread_to_facts,
 };
 
@@ -53,6 +53,15 @@ fn a_control_message_has_no_events() {
     let other = json!({"messageType": "NEW", "logEvents": [{"id": "1", "timestamp": 1, "message": "x"}]});
     let batch = LogBatch::parse(&delivery(other.to_string().as_bytes())).unwrap();
     assert_eq!((batch.message_type, batch.events.len()), (MessageType::Other("NEW".to_owned()), 0));
+}
+
+/// Most streams of an account belong to other jobs or hosts. Their names are read without their events.
+#[test]
+fn a_delivery_shows_its_stream_before_its_events_are_read() {
+    let json = json!({"messageType": "DATA_MESSAGE", "logStream": STREAM, "logEvents": [{"id": 7}]});
+    let delivered = Delivery::parse(&delivery(json.to_string().as_bytes())).unwrap();
+    assert_eq!(delivered.log_stream, STREAM);
+    assert!(delivered.batch().is_err(), "an event without a text is unreadable");
 }
 
 #[test]
