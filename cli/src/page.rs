@@ -451,6 +451,7 @@ fn waits(waiting: &WaitingFor) -> String {
     let why = match waiting.reason.as_str() {
         "Capacity" => "no training job gets instances",
         "Quota" => "a quota of the account blocks training jobs",
+        "Starts" => "all tunings share the account's rate of starts",
         "MonthlyCap" => "the cap of the month is spent",
         "RunningTrials" => "no new trial starts before a running one logs a value",
         "Bills" => "the last bills are read once more",
@@ -467,7 +468,7 @@ mod tests {
 
     #[test]
     fn each_reason_of_a_wait_has_words() {
-        for reason in ["Capacity", "Quota", "MonthlyCap", "RunningTrials", "Bills"] {
+        for reason in ["Capacity", "Quota", "Starts", "MonthlyCap", "RunningTrials", "Bills"] {
             let message = Some("no memory".to_owned());
             let waiting =
                 WaitingFor { reason: reason.to_owned(), since_ms: 0, next_attempt_ms: None, message };

@@ -9,7 +9,7 @@ use aws::account;
 use lambda::settings::{SettingsError, days, setting};
 use lambda::{Call, Program, now, outcomes};
 use sagemaker::actuator::{Settings, actuator};
-use use_cases::sweep::{Limits, Sweeper};
+use use_cases::sweep::{Limits, Silence, Sweeper};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -31,6 +31,16 @@ async fn main() -> ExitCode {
 /// which runs one sweep at a time.
 fn settings() -> Result<(Settings, Limits, String), SettingsError> {
     let variable = |name: &str| std::env::var(name).ok();
-    let limits = Limits { retention: days(variable, "TUNING_DAYS")?, ..Limits::CLOUD };
+    let silence = silence(&setting(variable, "METRICS_FROM")?)?;
+    let limits = Limits { silence, retention: days(variable, "TUNING_DAYS")?, ..Limits::CLOUD };
     Ok((Settings::read(variable)?, limits, setting(variable, "AWS_LAMBDA_LOG_STREAM_NAME")?))
+}
+
+/// Returns which jobs count as silent where metrics come from `source`.
+fn silence(source: &str) -> Result<Silence, SettingsError> {
+    match source {
+        "Subscription" => Ok(Silence::Delivered),
+        "Polling" => Ok(Limits::CLOUD.silence),
+        _ => Err(SettingsError::Unreadable { name: "METRICS_FROM", expected: "Subscription or Polling" }),
+    }
 }

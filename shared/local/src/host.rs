@@ -32,7 +32,7 @@ use use_cases::ports::{Clock, Prices, PricesError, Timer};
 use use_cases::record;
 use use_cases::store::{Store, StoreError};
 use use_cases::submit::{Guardrails, Submit, SubmitError};
-use use_cases::sweep::{Limits, PerCallKind, Rate, Sweeper};
+use use_cases::sweep::{Limits, PerCallKind, Rate, Silence, Sweeper};
 use wire::describe::TuningJob;
 use wire::events::logs::Cut;
 use wire::stored::{ACTIVE, active_id};
@@ -63,7 +63,7 @@ const SWEEP: Limits = Limits {
     },
     time_ms: Millis::from_seconds(55),
     lease_ms: Millis::from_seconds(60),
-    silence_ms: Millis::from_seconds(60),
+    silence: Silence::After(Millis::from_seconds(60)),
     retention: None,
 };
 const UNPACED: Rate = Rate { per_sweep: 10_000, every_ms: Millis::ZERO };

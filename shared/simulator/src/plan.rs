@@ -11,6 +11,8 @@ use crate::site::{Function, Op, Site, all_calls};
 
 /// Start time of every history, in ms since the epoch.
 pub(crate) const START: i64 = 1_790_000_000_000;
+/// Two hours before the end of a month, in ms since the epoch.
+const LATE_IN_MONTH: i64 = 1_790_805_600_000;
 /// An hour, in ms.
 pub const HOUR: i64 = 3_600_000;
 /// A minute, in ms.
@@ -126,6 +128,12 @@ pub struct Plan {
     /// Which invocation of the actuator performs the starts of a batch.
     #[serde(default)]
     pub starts: Starts,
+    /// Whether the sweeper relies on the delivery of logs.
+    #[serde(default)]
+    pub logs_delivered: bool,
+    /// Whether it begins two hours before the end of a month.
+    #[serde(default)]
+    pub late_in_month: bool,
     /// A call site where faults are more frequent, and the rate to add there.
     pub focus: Option<(Site, f64)>,
 }
@@ -135,6 +143,11 @@ impl Plan {
     pub fn outages_end(&self) -> i64 {
         let outages = [self.stream_outage, self.capacity_outage];
         outages.into_iter().flatten().map(|(_, to)| to).max().unwrap_or(0)
+    }
+
+    /// Returns when it begins, in ms since the epoch.
+    pub(crate) fn start(&self) -> i64 {
+        if self.late_in_month { LATE_IN_MONTH } else { START }
     }
 
     /// Returns the plan without faults.
@@ -159,6 +172,8 @@ impl Plan {
             account_jobs: None,
             one_create_a_second: false,
             starts: Starts::HandedOver,
+            logs_delivered: true,
+            late_in_month: false,
             focus: None,
         }
     }
@@ -243,6 +258,8 @@ impl Plan {
             } else {
                 Starts::Here
             },
+            logs_delivered: Dice::new(seed, "delivered", 0).chance(0.5),
+            late_in_month: Dice::new(seed, "month", 2).chance(0.5),
             focus,
         }
     }

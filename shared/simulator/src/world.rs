@@ -35,7 +35,7 @@ use crate::case::Case;
 use crate::check::Checker;
 use crate::dice::Dice;
 use crate::fault::Faults;
-use crate::plan::{Plan, START};
+use crate::plan::Plan;
 use crate::site::Function;
 use crate::tally::{InvocationResult, LogWriter, Tally};
 use crate::trace::Trace;
@@ -95,6 +95,7 @@ pub(crate) fn lock(world: &Shared) -> MutexGuard<'_, World> {
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan, cases: Vec<Case>, trace: bool) -> Self {
         let faults = Faults::new(seed, &plan.rates, plan.focus);
+        let start = plan.start();
         let shards = || (0..plan.shards.max(1)).map(|_| Shard::default()).collect();
         Self {
             seed,
@@ -103,8 +104,8 @@ impl World {
             watch: Watch::default(),
             plan,
             cases,
-            start: START,
-            now: START,
+            start,
+            now: start,
             queue: Queue::default(),
             table: MemoryTable::recording(),
             tally_at_end: Tally::default(),

@@ -246,6 +246,13 @@ pub fn runtime(
     Runtime { least: Some(least), usual, most: if is_tail_unknown { user } else { usual } }
 }
 
+/// Returns how long an epoch of a running job takes: its own, or else the longest of concluded jobs. `None` before
+/// anything shows it.
+pub fn usual_epoch(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Millis> {
+    let own = Timing::of(definition, trial, job).epoch.max(trial.epoch_ms);
+    own.or_else(|| state.timings.epoch_ms.iter().max().copied())
+}
+
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
 pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
     let Timings { epoch_ms, startup_ms, .. } = state.timings.clone();

@@ -15,7 +15,7 @@ use tuning::fact::JobEnd;
 use tuning::ids::{BracketId, RungId};
 use tuning::ruling::EndReason;
 use tuning::state::{State, Status};
-use tuning::time::Time;
+use tuning::time::{Millis, Time};
 use wire::describe::{
     BestModel, BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters,
     Model, ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController,
@@ -33,6 +33,9 @@ use crate::store::{Loaded, Store, StoreError, Tuning};
 pub use jobs::{JobPage, jobs, jobs_after, state_of, stop_word, summaries};
 pub use listed::listed;
 pub use training::{Found, training_job};
+
+/// An ordered start that was not performed for this long waits for its turn.
+const START_WAIT: Millis = Millis::from_seconds(15);
 
 /// Account and region, for ARNs, and where models are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -317,6 +320,13 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     } else if let Some((since, message)) = quota {
         let (since_ms, message) = (since.0, message.as_deref().map(failure_reason));
         Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
+    } else if let Some((since, deferred)) = untaken_start(state) {
+        Some(WaitingFor {
+            reason: "Starts".to_owned(),
+            since_ms: since.0,
+            next_attempt_ms: deferred.map(|(until, _)| until.0),
+            message: deferred.map(|(_, reason)| failure_reason(reason)),
+        })
     } else if let Some(message) = doubt(state) {
         Some(WaitingFor {
             reason: "RunningTrials".to_owned(),
@@ -334,6 +344,18 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
             message: None,
         })
     }
+}
+
+/// Returns since when the oldest ordered start waits, if it has waited for long, and the latest time to which it was
+/// deferred with the reason.
+fn untaken_start(state: &State) -> Option<(Time, Option<&(Time, String)>)> {
+    let waiting = state
+        .jobs()
+        .map(|(_, _, job)| job)
+        .filter(|job| !job.accepted && !job.quota_exceeded && job.stop.is_none());
+    let oldest = waiting.min_by_key(|job| job.ordered)?;
+    let waited = state.now - oldest.ordered >= START_WAIT || oldest.deferred.is_some();
+    waited.then_some((oldest.ordered, oldest.deferred.as_ref()))
 }
 
 /// Returns the causes of failed jobs, most frequent first.

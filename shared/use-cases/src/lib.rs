@@ -17,6 +17,7 @@ pub mod job_events;
 pub mod job_logs;
 pub mod lookup;
 pub mod memory;
+pub mod pace;
 pub mod perform;
 pub mod ports;
 pub mod prices;

@@ -168,6 +168,19 @@ where
         self.perform_with_page_limit(id, action, LOG_PAGES_MAX).await
     }
 
+    /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. A start without a turn is left to
+    /// the sweeper, and its row does not change.
+    pub(crate) async fn perform_start(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
+        match self.due(id, action).await? {
+            Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
+            Due::NotNow => Ok(Performed::NotNow),
+            Due::Now(row) => match self.jobs.turn_to_create(id).await {
+                Ok(()) => self.claim_and_perform(id, *row).await,
+                Err(why) => Ok(Performed::Deferred(why.to_string())),
+            },
+        }
+    }
+
     /// Like [`Self::perform`], but reads at most `pages` pages of a log.
     async fn perform_with_page_limit(
         &self,
@@ -456,7 +469,9 @@ fn refused(recorded: &Recorded) -> Effect {
 fn later(error: &TrainingJobsError) -> Option<Outcome> {
     match error {
         TrainingJobsError::LimitExceeded(_) => Some(Outcome::Limited(error.to_string())),
-        TrainingJobsError::Throttled => Some(Outcome::Later(error.to_string())),
+        TrainingJobsError::Throttled | TrainingJobsError::NoTurn(_) => {
+            Some(Outcome::Later(error.to_string()))
+        }
         TrainingJobsError::Unavailable(_) => Some(Outcome::Unsure(error.to_string())),
         TrainingJobsError::NameTaken(_)
         | TrainingJobsError::NotFound(_)

@@ -29,7 +29,7 @@ use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, Training
 use crate::ports::{Bus, Timer};
 use crate::store::{Store, StoreError};
 
-pub use limits::{CallKind, Limits, PerCallKind, Rate};
+pub use limits::{CallKind, Limits, PerCallKind, Rate, Silence};
 pub use meter::Metered;
 
 use lease::Lease;

@@ -234,9 +234,10 @@ pub struct BestModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingFor {
-    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack),
-    /// `RunningTrials` (too many trials failed, and no new one starts before a running one logs a value) or `Bills`
-    /// (the last bills are read once more before the tuning job ends).
+    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `Starts` (the account's rate of
+    /// `CreateTrainingJob`, which all tunings share), `MonthlyCap` (of the stack), `RunningTrials` (too many trials
+    /// failed, and no new one starts before a running one logs a value) or `Bills` (the last bills are read once more
+    /// before the tuning job ends).
     pub reason: String,
     /// Since when, in ms since the epoch.
     #[serde(rename = "Since", with = "seconds")]

@@ -9,6 +9,7 @@
 //! | names of all tunings | `INDEX` | `<name in lower case>` |
 //! | active tunings | `ACTIVE` | `<id>` |
 //! | grants from a month's cap | `BUDGET` | `<year>-<month>` |
+//! | turns of calls with a rate limit of the account | `PACE` | `starts`, `log-pages` |
 //! | deleted tunings whose rows are not all removed yet | `DELETED` | `<id>` |
 //! | prices from the price list | `PRICE` | `<instance type>`, `volume` |
 //! | the sweeper's lease and cursors | `ACTIVE` | `#SWEEP`, which sorts before every id |
@@ -20,6 +21,7 @@
 mod action;
 mod budget;
 mod head;
+mod pace;
 mod price;
 mod snapshot;
 mod sweep;
@@ -38,6 +40,7 @@ use tuning::time::Time;
 pub use action::{ActionRow, ActionStatus, REVISION};
 pub use budget::{BUDGET, MonthRow, month_of};
 pub use head::{Head, IndexRow, status_word};
+pub use pace::{PACE, PaceRow};
 pub use price::{PRICE, PriceRow};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
 pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};

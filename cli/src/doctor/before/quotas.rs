@@ -16,7 +16,7 @@ const SPOT: Check = ("spot-quota", "spot training jobs may use the instance type
 /// Minimum quota of an account, that of a new account.
 const EXECUTIONS_MIN: u64 = 10;
 /// Executions that the template reserves, and those that Lambda requires to stay unreserved.
-const RESERVABLE_MIN: u64 = 52 + 100;
+const RESERVABLE_MIN: u64 = 122 + 100;
 /// Maximum pages of a listing. SageMaker has some thousand quotas, 100 a page.
 const PAGES_MAX: usize = 100;
 

@@ -94,8 +94,8 @@ fn concurrency_is_reserved_only_if_100_executions_stay_unreserved() {
         )))
     };
     assert_eq!(settings(1_000, 1_000), ("yes", one("ReserveConcurrency=true")));
-    assert_eq!(settings(1_000, 152), ("yes", one("ReserveConcurrency=true")));
-    assert_eq!(settings(1_000, 151), ("yes", one("ReserveConcurrency=false")));
+    assert_eq!(settings(1_000, 222), ("yes", one("ReserveConcurrency=true")));
+    assert_eq!(settings(1_000, 221), ("yes", one("ReserveConcurrency=false")));
     assert_eq!(settings(10, 10), ("yes", one("ReserveConcurrency=false")));
     assert_eq!(settings(9, 9), ("no", none()));
     assert_eq!(shown(&quotas::judge_concurrency(&Ok(json!({})))), ("not tried", none()));

@@ -12,10 +12,11 @@ use use_cases::describe::Place;
 use use_cases::job_events::{About, JobEvents, RecordError};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{self, LookupError};
+use use_cases::pace::Paced;
 use use_cases::perform::{ABANDONED, Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
-use use_cases::sweep::{Limits, Sweeper};
+use use_cases::sweep::{Limits, Silence, Sweeper};
 
 use super::look;
 use super::{Outcome, Ports, Process, Running, Task};
@@ -247,11 +248,11 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
     })
 }
 
-fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
+fn actuator(process: &Process) -> Actuator<Ports, Paced<Ports, Ports, Ports>, Ports, Ports> {
     let Process { store, port, .. } = process;
     Actuator {
         store: Arc::clone(store),
-        jobs: port.clone(),
+        jobs: Paced::new(port.clone(), Arc::new(port.clone()), port.clone()),
         bus: port.clone(),
         clock: port.clone(),
         stack: STACK.to_owned(),
@@ -273,7 +274,10 @@ fn sweep(process: Process) -> Running {
     Box::pin(async move {
         let owner = format!("process {}", process.number);
         let began = process.port.now();
-        let swept = Sweeper::new(actuator(&process), Limits::CLOUD, owner).sweep().await;
+        let delivered = lock(&process.port.world).plan.logs_delivered;
+        let silence = if delivered { Silence::Delivered } else { Limits::CLOUD.silence };
+        let limits = Limits { silence, ..Limits::CLOUD };
+        let swept = Sweeper::new(actuator(&process), limits, owner).sweep().await;
         let took = process.port.now() - began;
         lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took.0));
         let is_whole = swept.is_ok_and(|swept| swept.failures.is_empty());

@@ -7,7 +7,7 @@
 
 use futures_util::future::{join, join_all};
 use serde_json::Value;
-use tuning::time::Millis;
+use tuning::time::{Millis, Time};
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX};
 
@@ -28,6 +28,10 @@ const STARTS: u32 = 1;
 const BILLS_AT_ONCE: usize = 2;
 /// The position of bills in the order of a batch.
 const BILLS: u32 = 3;
+/// Why this batch does not try an action.
+const LEFT_TO_SWEEPER: &str = "the sweeper performs it, since this invocation has no time left for it";
+/// No start begins later than this after the beginning of a batch. Each may wait for its turn.
+const STARTS_TIME: Millis = Millis::from_seconds(60);
 /// No log read starts later than this after the beginning of a batch's reads.
 const READS: Millis = Millis::from_seconds(15);
 
@@ -82,6 +86,7 @@ where
         acts: &mut Acts,
     ) {
         sort(event, acts);
+        let starts_until = self.clock.now() + STARTS_TIME;
         let bills = first(&acts.parts, BILLS)..first(&acts.parts, BILLS + 1);
         let (starts, after) = (first(&acts.parts, STARTS), first(&acts.parts, STARTS + 1));
         let (urgent, others) = acts.parts.split_at_mut(bills.start);
@@ -90,20 +95,17 @@ where
         let (starts, money) = rest.split_at_mut(after - starts);
         let stopped = self.act_several(&has_time, stops, STOPS_AT_ONCE);
         join(stopped, hand_over::hand_over(elsewhere, starts)).await;
-        for part in starts.iter_mut().chain(money) {
-            if !matches!(part.progress, Progress::Done) {
-                self.act_while(&has_time, part).await;
-            }
+        for part in starts.iter_mut().filter(|part| !matches!(part.progress, Progress::Done)) {
+            self.act_until(starts_until, &has_time, part).await;
+        }
+        for part in money {
+            self.act_while(&has_time, part).await;
         }
         self.act_several(&has_time, bills, BILLS_AT_ONCE).await;
         let reads_until = self.clock.now() + READS;
         for part in others {
-            if has_time() && reads(&part.done.action) && self.clock.now() >= reads_until {
-                part.done.performed = Some(Performed::Deferred("the sweeper reads this log".to_owned()));
-                part.progress = Progress::Done;
-            } else {
-                self.act_while(&has_time, part).await;
-            }
+            let until = if reads(&part.done.action) { reads_until } else { Time::MAX };
+            self.act_until(until, &has_time, part).await;
         }
         // Publish last, so that a slow event bus does not delay a stop.
         for Part { tuning, done, .. } in &mut acts.parts {
@@ -130,11 +132,31 @@ where
         }
     }
 
+    /// Like [`act_while`](Self::act_while), but leaves the action to the sweeper from `until` on.
+    async fn act_until(
+        &self,
+        until: Time,
+        has_time: &(impl Fn() -> bool + Send + Sync),
+        part: &mut Part<Act>,
+    ) {
+        if has_time() && self.clock.now() >= until {
+            part.done.performed = Some(Performed::Deferred(LEFT_TO_SWEEPER.to_owned()));
+            part.progress = Progress::Done;
+        } else {
+            self.act_while(has_time, part).await;
+        }
+    }
+
     async fn act_while(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<Act>) {
         if !has_time() {
             return;
         }
-        part.progress = match self.perform_with_page_limit(&part.tuning, &part.done.action, LOG_PAGES).await {
+        let (id, action) = (part.tuning.as_str(), part.done.action.as_str());
+        let performed = match position(action) {
+            STARTS => self.perform_start(id, action).await,
+            _ => self.perform_with_page_limit(id, action, LOG_PAGES).await,
+        };
+        part.progress = match performed {
             Ok(performed) => {
                 part.done.performed = Some(performed);
                 Progress::Done

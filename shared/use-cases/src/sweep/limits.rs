@@ -1,7 +1,7 @@
 //! The limits of one sweep: how many calls of each kind, how fast, and for how long.
 //!
-//! The training service's own rate limits are low and apply to the whole account (`CreateTrainingJob` about one a
-//! second, `ListTrainingJobs` two), and the user's own programs need a part of them.
+//! The training service's own rate limits are low and apply to the whole account (2 `ListTrainingJobs` a second). A sweep
+//! uses at most half, since the user's own programs need a part of them. [`crate::pace`] paces starts and pages of logs.
 
 use tuning::time::Millis;
 
@@ -62,6 +62,16 @@ impl<V> PerCallKind<V> {
     }
 }
 
+/// After which time without a sign of life a job is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// From this time on in every sweep: the checks are what reads its log.
+    After(Millis),
+    /// The log is delivered, so a check only repairs what was lost. The first check is due when a delivered line would be
+    /// late, and not before the time of two epochs. The time between two checks doubles, up to 15 minutes.
+    Delivered,
+}
+
 /// The limits of one sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -72,8 +82,8 @@ pub struct Limits {
     pub time_ms: Millis,
     /// Duration of the lease if the sweep dies. More than the function's time limit.
     pub lease_ms: Millis,
-    /// A job without a sign of life for this long is checked.
-    pub silence_ms: Millis,
+    /// Which jobs count as silent.
+    pub silence: Silence,
     /// How long ended tunings are kept; `None` = until a user deletes them.
     pub retention: Option<Millis>,
 }
@@ -84,14 +94,14 @@ impl Limits {
         calls: PerCallKind {
             describe: Rate { per_sweep: 250, every_ms: Millis(200) },
             tags: Rate { per_sweep: 100, every_ms: Millis(200) },
-            list: Rate { per_sweep: 30, every_ms: Millis(500) },
-            log: Rate { per_sweep: 300, every_ms: Millis(200) },
-            create: Rate { per_sweep: 50, every_ms: Millis(1_000) },
+            list: Rate { per_sweep: 30, every_ms: Millis(1_000) },
+            log: Rate { per_sweep: 150, every_ms: Millis::ZERO },
+            create: Rate { per_sweep: 50, every_ms: Millis::ZERO },
             stop: Rate { per_sweep: 250, every_ms: Millis(200) },
         },
         time_ms: Millis::from_seconds(60),
         lease_ms: Millis::from_seconds(120),
-        silence_ms: Millis::from_seconds(120),
+        silence: Silence::After(Millis::from_seconds(120)),
         retention: None,
     };
 }

@@ -9,12 +9,13 @@ use tuning::decide::job_seen_due_at;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::fold::fold;
+use tuning::runtime::usual_epoch;
 use tuning::state::{Job, State, Trial};
 use tuning::time::{Millis, Time};
 use wire::names::training_job_name;
 use wire::stored::LookedAt;
 
-use super::limits::CallKind;
+use super::limits::{CallKind, Silence};
 use super::round::Round;
 use super::run::Run;
 use super::{Sweeper, WHOLE};
@@ -45,12 +46,42 @@ struct Looked {
     lines_missed: bool,
 }
 
-/// Returns whether a running job has shown no sign of life for `silence_ms`, or has instances and no fact shows since when:
-/// its reservation counts from there.
-pub(super) fn is_silent(trial: &Trial, job: &Job, now: Time, silence_ms: Millis) -> bool {
-    let seen_at = job.seen_at.max(last_line(trial));
-    let lacks_start = job.has_instances() && job.started.is_none();
-    job.accepted && job.end.is_none() && (lacks_start || now - seen_at >= silence_ms)
+/// Longest time between two checks of a job whose log is delivered, and until the first one.
+const CHECK_EVERY_MAX: Millis = Millis::from_seconds(900);
+/// A check that no sweep made this long after it was due is left out. One of two sweeps falls into this time.
+const CHECK_WINDOW: Millis = Millis::from_seconds(90);
+
+/// Returns whether a running job must be checked now: it has shown no sign of life for long, or its reservation counts
+/// from a start that no fact shows.
+pub(super) fn is_silent(loaded: &Loaded, trial: &Trial, job: &Job, now: Time, silence: Silence) -> bool {
+    if !job.accepted || job.end.is_some() {
+        return false;
+    }
+    if job.has_instances() && job.started.is_none() {
+        return true;
+    }
+    let silent = now - job.seen_at.max(last_line(trial));
+    let Loaded { tuning, state, .. } = loaded;
+    match silence {
+        Silence::After(span) => silent >= span,
+        Silence::Delivered => {
+            let epoch = usual_epoch(&tuning.definition, state, trial, job).unwrap_or(Millis::ZERO);
+            let first = (epoch * 2).clamp(LINE_LATE, CHECK_EVERY_MAX);
+            let seen_due = job_seen_due_at(&tuning.definition, state, job).is_some_and(|due| now >= due);
+            seen_due || is_check_due(silent, first)
+        }
+    }
+}
+
+/// Returns whether a check of a job that is silent for this long is due: after `first`, then after twice this time, and so
+/// on, with at most [`CHECK_EVERY_MAX`] between two checks.
+fn is_check_due(silent: Millis, first: Millis) -> bool {
+    let (mut due, mut wait) = (first, first);
+    while due + wait <= silent {
+        due = due + wait;
+        wait = (wait * 2).min(CHECK_EVERY_MAX);
+    }
+    silent >= due && silent - due < CHECK_WINDOW
 }
 
 /// Returns the fact that a job still exists, if no other fact has shown this for long. Without it the decider would
@@ -118,7 +149,7 @@ where
             }
         };
         let silent = |(key, trial, job): (JobKey, &Trial, &Job)| {
-            is_silent(trial, job, now, self.limits.silence_ms).then_some(key)
+            is_silent(&loaded, trial, job, now, self.limits.silence).then_some(key)
         };
         let silent: Vec<JobKey> = loaded.state.jobs().filter_map(silent).filter(|key| filter(*key)).collect();
         let (mut ring, mut room) = (false, true);

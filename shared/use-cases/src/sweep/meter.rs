@@ -162,6 +162,10 @@ impl Meter {
 }
 
 impl<J: TrainingJobs, C: Timer> TrainingJobs for Metered<J, C> {
+    async fn turn_to_create(&self, tuning: &str) -> Result<(), TrainingJobsError> {
+        self.jobs.turn_to_create(tuning).await
+    }
+
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         self.spend(CallKind::Create).await?.create(request).await
     }

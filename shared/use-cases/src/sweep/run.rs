@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tuning::ruling::Order;
 use tuning::time::{Millis, Time};
 use wire::stored::ActionRow;
 
@@ -18,6 +19,8 @@ const FAILURES_LISTED: usize = 20;
 const STUCK: Millis = Millis::from_seconds(600);
 /// Time after a step after which the actuator should have tried the actions ordered by it.
 const MISSED: Millis = Millis::from_seconds(15);
+/// The same of actions that a busy actuator leaves to a sweep: starts and reads.
+const LEFT: Millis = Millis::from_seconds(120);
 
 /// A running sweep.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ pub(super) struct Run {
     pub(super) bills: Vec<DueAction>,
     /// Booked bills to read once more. At most as many as the sweep may read.
     pub(super) booked: Vec<BookedBill>,
-    /// Due starts. At most as many as the sweep may make.
+    /// Due starts. Bounded, but more than the sweep may make.
     pub(super) starts: Vec<DueAction>,
     /// Whether this sweep completed the hourly listing of all running jobs.
     pub(super) listed_all: bool,
@@ -101,7 +104,12 @@ impl Run {
 
     /// Counts a due action of the current tuning as missed, if the actuator should have tried it already.
     pub(super) fn count_if_missed(&mut self, row: &ActionRow) {
-        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= MISSED);
+        let is_left = matches!(
+            row.order,
+            Order::Start { .. } | Order::ReadRest { .. } | Order::ReadLog { .. } | Order::Look { .. }
+        );
+        let late = if is_left { LEFT } else { MISSED };
+        self.swept.missed += usize::from(row.tries == 0 && self.since_step >= late);
     }
 
     /// Counts the result of an action, and keeps the event to publish.

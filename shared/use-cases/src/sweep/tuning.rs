@@ -1,6 +1,8 @@
 //! Visits the active tunings: performs or queues due actions, reports that time has passed, and rings for silent
 //! tunings.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::join_all;
 use tuning::decide::open_look;
 use tuning::fact::{Fact, JobKey, Recorded};
@@ -25,6 +27,8 @@ use crate::store::{Loaded, StoreError};
 const SILENT_TUNING: Millis = Millis::from_seconds(90);
 /// Number of bills, logs and kept instances that are read at once.
 pub(super) const READS_AT_ONCE: usize = 8;
+/// Number of due starts that a sweep keeps to choose from.
+const STARTS_QUEUED: usize = 1_000;
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
@@ -115,7 +119,7 @@ where
         // An error of one action must not block the others. Jobs come first, because a job to be stopped costs money.
         let mut failed = None;
         for (key, trial, job) in loaded.state.jobs() {
-            if look::is_silent(trial, job, now, self.limits.silence_ms) {
+            if look::is_silent(&loaded, trial, job, now, self.limits.silence) {
                 run.silent += 1;
             }
             match self.heal_job(run, &loaded, key, trial, job).await {
@@ -182,8 +186,8 @@ where
         }
         // The stop of a job cancels its start, so such a job is not started first.
         if job.stop.is_none() && !job.accepted && !job.is_closed() {
-            let starts = usize::try_from(self.limits.calls.create.per_sweep).unwrap_or(usize::MAX);
-            ring |= self.queue_if_due(run, id, format!("start-{key}"), starts, |run| &mut run.starts).await?;
+            let action = format!("start-{key}");
+            ring |= self.queue_if_due(run, id, action, STARTS_QUEUED, |run| &mut run.starts).await?;
         }
         Ok(ring)
     }
@@ -284,15 +288,15 @@ where
         }
     }
 
-    /// Makes the due starts at their pace. Waits for its turn before the claim, so that no claim expires during the
-    /// wait.
+    /// Makes the due starts, the first one of each tuning, then the second ones, and so on. Waits for its turn before the
+    /// claim, so that no claim expires during the wait.
     pub(super) async fn make_starts(&self, run: &mut Run) {
-        for DueAction { id, action, after } in std::mem::take(&mut run.starts) {
+        for DueAction { id, action, after } in in_turns(std::mem::take(&mut run.starts)) {
             if !self.has_time(run, STARTS_SHARE) || !self.actuator.jobs.turn(CallKind::Create).await {
                 run.leave_to_next_sweep(&after);
                 continue;
             }
-            match self.actuator.perform(&id, &action).await {
+            match self.actuator.perform_start(&id, &action).await {
                 Ok(performed) => {
                     run.swept.settled.starts += usize::from(performed.is_done());
                     run.record_result(&id, &action, &performed);
@@ -331,6 +335,19 @@ where
     pub(super) fn now(&self) -> Time {
         self.actuator.clock.now()
     }
+}
+
+/// Returns the actions of all tunings in turns.
+fn in_turns(actions: Vec<DueAction>) -> Vec<DueAction> {
+    let mut before: BTreeMap<String, usize> = BTreeMap::new();
+    let numbered = actions.into_iter().map(|due| {
+        let nth = before.entry(due.id.clone()).or_default();
+        *nth += 1;
+        (*nth, due)
+    });
+    let mut numbered: Vec<(usize, DueAction)> = numbered.collect();
+    numbered.sort_by_key(|(nth, _)| *nth);
+    numbered.into_iter().map(|(_, due)| due).collect()
 }
 
 /// Takes one call of each kind if there is one of each.

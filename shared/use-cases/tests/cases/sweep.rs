@@ -7,6 +7,7 @@ mod lease;
 mod limits;
 mod orphans;
 mod others;
+mod pace;
 mod pools;
 mod signs;
 mod stops;

@@ -68,25 +68,6 @@ fn a_few_silent_jobs_are_checked_in_every_sweep() {
 }
 
 #[test]
-fn creates_are_a_second_apart_even_across_sweepers() {
-    let world = World::new();
-    for name in ["a", "b"] {
-        world.submit(name, 60);
-    }
-    let mut creates = Vec::new();
-    for _ in 0..6 {
-        let begun = world.lock().now;
-        world.sweep(Limits::CLOUD);
-        creates.extend(of(&world.calls(), CallKind::Create).map(|call| call.at));
-        // The next sweeper starts at once.
-        assert!(world.lock().now < begun + MINUTE);
-    }
-    assert_eq!(creates.len(), 120);
-    let least = creates.windows(2).map(|pair| pair[1] - pair[0]).min();
-    assert_eq!(least, Some(SECOND));
-}
-
-#[test]
 fn describes_and_stops_are_paced() {
     let world = World::new();
     let stopping = world.running("stopping", 20);

@@ -50,7 +50,7 @@ fn a_long_silent_training_is_not_reported_as_stuck() {
 fn regression_actions_that_no_actuator_tried_are_reported_as_missed() {
     let world = World::new();
     world.submit("one", 3);
-    world.pass(15 * SECOND);
+    world.pass(2 * MINUTE);
     let swept = world.sweep(unpaced());
     assert_eq!((swept.missed, swept.settled.starts), (3, 3));
     world.pass(MINUTE);

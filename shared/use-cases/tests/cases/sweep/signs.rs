@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobPhase, Recorded};
+use serde_json::json;
+use tuning::fact::{Fact, JobPhase, MetricLine, Recorded};
 use tuning::time::Time;
 use use_cases::store::Store;
-use use_cases::sweep::CallKind;
+use use_cases::sweep::{CallKind, Limits, Silence};
+use wire::events::logs::lines_to_facts;
 use wire::names::training_job_name;
 
 use super::world::{HOUR, MINUTE, World, now, request, unpaced};
@@ -74,4 +76,69 @@ fn a_running_job_without_a_known_start_is_described_in_the_next_sweep() {
     assert_eq!(described, 1, "its start is known then");
     let loaded = now(Store::new(Arc::new(world)).load(&id)).unwrap().unwrap();
     assert_eq!(loaded.state.job(job).and_then(|job| job.started), Some(at));
+}
+
+/// Sweeps for `minutes` where the log is delivered. The job logs a value every `every` minutes until minute `until`.
+/// Returns the minutes at which it was checked.
+fn checks(world: &World, id: &str, minutes: i64, every: i64, until: i64) -> Vec<i64> {
+    let job = world.live(id)[0];
+    let phase = JobPhase::Training;
+    let at = Time(world.lock().now);
+    let fact = Fact::JobStateChanged { job, phase, started: Some(at), ended: None, message: None };
+    world.decide(id, &[Recorded { key: format!("trains#{job}"), at, fact }]);
+    if let Some(job) = world.lock().jobs.get_mut(&training_job_name(id, job)) {
+        job.trains = true;
+    }
+    let mut checked = Vec::new();
+    for minute in 1..=minutes {
+        world.pass(MINUTE);
+        if minute <= until && minute % every == 0 {
+            let at = Time(world.lock().now);
+            let line = MetricLine { id: format!("{at:020}"), at, index: None, value: Some(0.5) };
+            world.decide(id, &lines_to_facts(job, "one/algo-1-1", vec![line]));
+        }
+        world.calls();
+        world.sweep(Limits { silence: Silence::Delivered, ..unpaced() });
+        world.decide(id, &[]);
+        let described = world.calls().iter().any(|call| call.sort == CallKind::Describe);
+        checked.extend(described.then_some(minute));
+    }
+    checked
+}
+
+#[test]
+fn a_job_with_long_epochs_is_not_silent_where_its_log_is_delivered() {
+    let world = World::new();
+    let id = world.running("one", 1);
+    // Before its second value, nothing shows how long an epoch takes.
+    assert_eq!(checks(&world, &id, 120, 6, 120), [4, 5, 10, 11]);
+}
+
+#[test]
+fn a_job_whose_log_is_lost_is_checked_less_and_less_often_where_logs_are_delivered() {
+    let world = World::new();
+    let mut request = request("one", 1);
+    request["Controller"] = json!({"NoObjectiveSeconds": 86_400});
+    let id = world.submit_request(&request);
+    world.create_job(&training_job_name(&id, world.live(&id)[0]), "ours");
+    let times = checks(&world, &id, 80, 1, 5);
+    // Every check is repeated by the next sweep, since a sweep may come a little too early or too late.
+    assert_eq!(times, [9, 10, 13, 14, 21, 22, 36, 37, 51, 52, 66, 67]);
+}
+
+#[test]
+fn a_job_past_its_reservation_is_seen_in_time_where_logs_are_delivered() {
+    let world = World::new();
+    let mut request = request("one", 1);
+    request["TrainingJobDefinition"]["StoppingCondition"]["MaxRuntimeInSeconds"] = 600.into();
+    request["Controller"] = json!({"MaxCostUsd": 100, "NoObjectiveSeconds": 86_400});
+    let id = world.submit_request(&request);
+    let job = world.live(&id)[0];
+    let name = training_job_name(&id, job);
+    world.create_job(&name, "ours");
+    world.lock().jobs.get_mut(&name).unwrap().uploads = true;
+    let times = checks(&world, &id, 30, 1, 0);
+    // Fifteen minutes are reserved, and each sign of life reserves four more.
+    let late: Vec<i64> = times.into_iter().filter(|minute| *minute >= 15).collect();
+    assert_eq!(late, [15, 19, 23, 27]);
 }

@@ -14,6 +14,7 @@ use tuning::summary::JobSummary;
 use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
+use use_cases::pace::Paced;
 use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
@@ -83,12 +84,24 @@ pub(crate) struct Job {
     /// Whether no call can describe it.
     pub(crate) is_unreadable: bool,
     pub(crate) trains: bool,
+    /// Whether it uploads its model for hours, so that a stop has no effect.
+    pub(crate) uploads: bool,
 }
 
 impl Job {
     fn begun(created: i64, tags: BTreeMap<String, String>) -> Self {
         let (status, lines) = ("InProgress", Vec::new());
-        Self { created, status, tags, log_pages: 1, lines, kept: None, is_unreadable: false, trains: false }
+        Self {
+            created,
+            status,
+            tags,
+            log_pages: 1,
+            lines,
+            kept: None,
+            is_unreadable: false,
+            trains: false,
+            uploads: false,
+        }
     }
 }
 
@@ -145,11 +158,11 @@ impl World {
         std::mem::take(&mut self.lock().calls)
     }
 
-    /// Creates a sweeper with an empty cache.
-    pub(crate) fn sweeper(&self, owner: &str, limits: Limits) -> Sweeper<Self, Self, Self, Self> {
-        let actuator = Actuator {
+    /// Creates an actuator with an empty cache. `jobs` is this world, perhaps wrapped.
+    pub(crate) fn actuator<J>(&self, jobs: J) -> Actuator<Self, J, Self, Self> {
+        Actuator {
             store: Arc::new(Store::new(Arc::new(self.clone()))),
-            jobs: self.clone(),
+            jobs,
             bus: self.clone(),
             clock: self.clone(),
             stack: STACK.to_owned(),
@@ -160,8 +173,17 @@ impl World {
             abandoned_ms: Millis(60_000),
             place: place(),
             monthly_cap: None,
-        };
-        Sweeper::new(actuator, limits, owner.to_owned())
+        }
+    }
+
+    /// Returns this world behind the pacing that all functions of the stack share.
+    pub(crate) fn paced(&self) -> Paced<Self, Self, Self> {
+        Paced::new(self.clone(), Arc::new(self.clone()), self.clone())
+    }
+
+    /// Creates a sweeper with an empty cache.
+    pub(crate) fn sweeper(&self, owner: &str, limits: Limits) -> Sweeper<Self, Self, Self, Self> {
+        Sweeper::new(self.actuator(self.clone()), limits, owner.to_owned())
     }
 
     /// Starts a sweep with an empty cache, and runs it until it ends or stalls.
@@ -383,7 +405,9 @@ impl TrainingJobs for World {
             if job.status != "InProgress" {
                 return Err(TrainingJobsError::AlreadyEnded(name.to_owned()));
             }
-            job.status = "Stopped";
+            if !job.uploads {
+                job.status = "Stopped";
+            }
             Ok(())
         };
         self.called(CallKind::Stop, name, effect).await

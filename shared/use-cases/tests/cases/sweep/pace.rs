@@ -1,0 +1,157 @@
+//! Calls whose rate limit all functions of a stack share.
+
+use std::collections::BTreeMap;
+
+use tuning::fact::JobKey;
+use tuning::time::Time;
+use use_cases::perform::{Acts, Performed};
+use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::ports::training::{JobLogs, TrainingJobs};
+use use_cases::sweep::{CallKind, Limits, Sweeper};
+use wire::events::stream::{RecordKind, encode_payload, encode_record};
+use wire::names::{parse_training_job_name, training_job_name};
+use wire::stored::{self, ActionRow, PaceRow};
+
+use super::world::{BEGIN, MINUTE, SECOND, World, now, unpaced};
+
+/// Returns the times of the calls of this kind, in order.
+fn times(world: &World, sort: CallKind) -> Vec<i64> {
+    world.calls().iter().filter(|call| call.sort == sort).map(|call| call.at).collect()
+}
+
+/// Returns the largest number of calls by which any time exceeds one call per `every_ms`.
+fn burst(times: &[i64], every_ms: i64) -> i64 {
+    let windows = (0..times.len()).flat_map(|from| (from..times.len()).map(move |to| (from, to)));
+    let excess = windows.map(|(from, to)| {
+        let calls = i64::try_from(to - from).unwrap() + 1;
+        calls - (times[to] - times[from]) / every_ms
+    });
+    excess.max().unwrap_or(0)
+}
+
+fn start_row(world: &World, id: &str, job: JobKey) -> ActionRow {
+    let row = now(world.lock().table.get(&stored::action_key(id, &format!("start-{job}"))));
+    ActionRow::read(&row.unwrap().unwrap()).unwrap()
+}
+
+/// Performs the new starts of a tuning, as the stream brings them to the actuator.
+fn deliver(world: &World, id: &str) -> Acts {
+    let mut acts = Acts::default();
+    let rows = world.live(id).into_iter().map(|job| start_row(world, id, job).row(id));
+    let records = (1..).zip(rows).map(|(n, row)| encode_record(n, RecordKind::Insert, &row.key, Some(&row)));
+    let event = encode_payload(records);
+    now(world.actuator(world.paced()).handle(&event, || true, &mut acts));
+    acts
+}
+
+#[test]
+fn starts_of_actuators_and_sweepers_share_one_rate_of_one_a_second() {
+    let world = World::new();
+    let (first, _) = (world.submit("a", 30), world.submit("b", 60));
+    deliver(&world, &first);
+    for _ in 0..3 {
+        let begun = world.lock().now;
+        let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
+        now(sweeper.sweep()).unwrap();
+        // The next sweeper starts at once.
+        assert!(world.lock().now < begun + MINUTE);
+    }
+    let creates = times(&world, CallKind::Create);
+    assert_eq!((creates.len(), burst(&creates, SECOND)), (90, 3));
+}
+
+#[test]
+fn log_pages_use_half_of_the_accounts_rate() {
+    let world = World::new();
+    let id = world.running("one", 1);
+    let name = training_job_name(&id, world.live(&id)[0]);
+    let services = [world.paced(), world.paced()];
+    for service in services.iter().cycle().take(50) {
+        now(service.read(&name, "algo-1", Time::EPOCH, None)).unwrap();
+    }
+    assert_eq!(burst(&times(&world, CallKind::Log), 400), 1);
+}
+
+/// A sweep takes the starts of all tunings in turns, so that a large tuning does not keep a small one waiting.
+#[test]
+fn starts_are_fair_between_tunings() {
+    let world = World::new();
+    for (name, parallel) in [("large", 60), ("small", 3)] {
+        world.submit(name, parallel);
+    }
+    world.pass(2 * MINUTE);
+    world.sweep(Limits::CLOUD);
+    let calls = world.calls();
+    let names = calls.iter().filter(|call| call.sort == CallKind::Create).map(|call| call.name.as_str());
+    let names: Vec<String> =
+        names.map(|name| parse_training_job_name(name).unwrap().0[..5].to_owned()).collect();
+    assert_eq!(names[..6], ["large", "small", "large", "small", "large", "small"]);
+}
+
+/// Stores a row whose next free turn is in so many seconds.
+fn taken(world: &World, next: i64, taken: BTreeMap<String, Vec<Time>>) {
+    let row = PaceRow { next: Time(BEGIN + next * SECOND), taken, revision: 1, ..PaceRow::new("starts") };
+    now(world.write(Write::Put(row.row(), Condition::Always))).unwrap();
+}
+
+/// A tuning with many starts gets no turn until one of its four has come, so the next turns belong to the others.
+#[test]
+fn a_tuning_takes_at_most_four_turns_ahead() {
+    let world = World::new();
+    let turns = (1..=4).map(|n| Time(BEGIN + n * SECOND)).collect();
+    taken(&world, 5, BTreeMap::from([("large".to_owned(), turns)]));
+    let refused = now(world.paced().turn_to_create("large")).unwrap_err().to_string();
+    assert!(refused.starts_with("no turn for CreateTrainingJob yet"), "{refused}");
+    now(world.paced().turn_to_create("small")).unwrap();
+    assert_eq!(world.lock().now, BEGIN + 5 * SECOND);
+    now(world.paced().turn_to_create("large")).unwrap();
+    assert_eq!(world.lock().now, BEGIN + 6 * SECOND);
+}
+
+#[test]
+fn a_start_without_a_turn_is_left_to_the_sweeper_and_its_row_does_not_change() {
+    let world = World::new();
+    let id = world.submit("one", 1);
+    let job = world.live(&id)[0];
+    taken(&world, 30, BTreeMap::new());
+    let before = start_row(&world, &id, job);
+    let acts = deliver(&world, &id);
+    let Some(Performed::Deferred(why)) = &acts.parts[0].done.performed else { panic!("{acts:?}") };
+    assert!(why.starts_with("no turn for CreateTrainingJob yet"), "{why}");
+    assert_eq!(start_row(&world, &id, job), before);
+    world.pass(30 * SECOND);
+    let swept = world.sweep(unpaced());
+    assert_eq!((swept.settled.starts, swept.missed), (1, 0));
+}
+
+/// The first start may wait for its turn. The rest of a batch is left to the sweeper, before the function's time ends.
+#[test]
+fn a_batch_makes_starts_for_a_minute() {
+    let world = World::new();
+    let id = world.submit("one", 100);
+    let acts = deliver(&world, &id);
+    let done = acts.parts.iter().filter(|part| part.done.performed.as_ref().is_some_and(Performed::is_done));
+    assert_eq!(done.count(), 63);
+    assert!(acts.parts.iter().all(|part| part.done.performed.is_some()));
+    let left = world.sweep(Limits::CLOUD);
+    assert_eq!((left.settled.starts, left.missed), (37, 0));
+}
+
+#[test]
+fn a_row_from_a_wrong_clock_is_ignored() {
+    let world = World::new();
+    taken(&world, 24 * 3_600, BTreeMap::new());
+    now(world.paced().turn_to_create("one")).unwrap();
+    assert_eq!(world.lock().now, BEGIN);
+}
+
+#[test]
+fn an_order_without_a_rate_limit_needs_no_turn() {
+    let world = World::new();
+    let id = world.running("one", 1);
+    world.stop_tuning(&id);
+    let job = world.live(&id)[0];
+    let stopped = now(world.actuator(world.paced()).perform(&id, &format!("stop-{job}"))).unwrap();
+    assert!(stopped.is_done());
+    assert!(now(world.get(&PaceRow::key("starts"))).unwrap().is_none());
+}
