@@ -63,6 +63,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         })
         .or_else(|| pool::settled(definition, state))
         .or_else(|| pool::read(state))
+        .or_else(|| grant::moved_on(state))
         .or_else(|| ahead(definition, state, Outlook::of(definition, state)))
 }
 

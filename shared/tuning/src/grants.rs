@@ -2,15 +2,49 @@
 //!
 //! The monthly cap is one row for the whole stack. A tuning requests an amount from it, and can reserve only what was
 //! granted. Tunings therefore need no agreement with each other, and the decider stays a pure function: a grant is a
-//! fact. A grant counts for the month in which it was given, whenever it is spent. Amounts are kept by month, so that
-//! unused money returns to the month it came from; [`crate::ledger::Ledger::granted`] is their sum.
+//! fact. A grant counts for the month in which it was given. What is not spent when that month ends moves on to the next
+//! one, so that money counts for the month in which it is spent. Amounts are kept by month, so that unused money returns
+//! to the month that it counts for; [`crate::ledger::Ledger::granted`] is their sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::civil::{Date, DateTime};
+use jiff::{SignedDuration, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::money::MicroUsd;
 use crate::time::Time;
+
+/// Returns the month (UTC) of a time, such as `2026-11`.
+///
+/// ```
+/// use tuning::grants::month_of;
+/// use tuning::time::Time;
+/// assert_eq!(month_of(Time(1_793_491_199_999)), "2026-10");
+/// assert_eq!(month_of(Time(1_793_491_200_000)), "2026-11");
+/// ```
+pub fn month_of(time: Time) -> String {
+    let date = date_of(time);
+    format!("{:04}-{:02}", date.year(), date.month())
+}
+
+/// Returns when the month of a time ends.
+pub(crate) fn month_end(time: Time) -> Time {
+    let next = date_of(time).last_of_month().saturating_add(Span::new().days(1));
+    Time(
+        (next.to_datetime(Default::default()).duration_since(EPOCH))
+            .as_millis()
+            .try_into()
+            .unwrap_or(i64::MAX),
+    )
+}
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// Returns the date in UTC. A time outside the years -9999 to 9999 is that year's end.
+fn date_of(time: Time) -> Date {
+    EPOCH.saturating_add(SignedDuration::from_millis(time.0)).date()
+}
 
 /// The money that a tuning holds of the monthly caps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,12 +92,29 @@ impl Grants {
         self.open = Some(n);
     }
 
-    pub(crate) fn order_return(&mut self, n: u32, month: &str, amount: MicroUsd) {
+    pub(crate) fn order_return(&mut self, n: u32, month: &str, amount: MicroUsd, moved_to: Option<&str>) {
         self.returned = n;
         self.returns.insert(n);
         if let Some(held) = self.by_month.get_mut(month) {
             *held = held.minus(amount);
         }
+        if let Some(month) = moved_to {
+            let held = self.by_month.entry(month.to_owned()).or_default();
+            *held = held.plus(amount);
+        }
+    }
+
+    /// Returns the latest month before `month` whose money is not wholly spent, with the rest. `unspent` is the rest of all
+    /// months. Money of the earliest month is spent first.
+    pub(crate) fn unspent_before(&self, month: &str, mut unspent: MicroUsd) -> Option<(&String, MicroUsd)> {
+        for (of, held) in self.by_month.iter().rev() {
+            let rest = unspent.min(*held);
+            if of.as_str() < month && rest > MicroUsd::ZERO {
+                return Some((of, rest));
+            }
+            unspent = unspent.minus(*held);
+        }
+        None
     }
 
     pub(crate) fn mark_published(&mut self, month: &str, percent: u32) {

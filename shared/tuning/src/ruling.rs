@@ -228,7 +228,7 @@ pub enum Order {
         /// What all free slots can use.
         wanted: MicroUsd,
     },
-    /// Unused money is returned to its month.
+    /// Unused money is returned to its month, or unspent money moves on to a later month.
     ReturnGrant {
         /// The number of the return, from 1.
         n: u32,
@@ -236,6 +236,9 @@ pub enum Order {
         month: String,
         /// The amount.
         amount: MicroUsd,
+        /// The month that the money counts for from now on. `None`: the tuning holds it no more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moved_to: Option<String>,
     },
     /// A level of the tuning's cap is spent: a notice is published. At 100, the rest pays for no further job.
     CapReached {

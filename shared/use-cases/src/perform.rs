@@ -277,7 +277,9 @@ where
             Order::ReadPool { job, n, last } => self.read_pool(id, *job, *n, *last).await,
             Order::ReleasePool { job } => self.release_pool(id, *job).await,
             Order::RequestGrant { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
-            Order::ReturnGrant { n, month, amount } => self.return_grant(id, *n, month, *amount).await,
+            Order::ReturnGrant { n, month, amount, moved_to } => {
+                self.return_grant(id, *n, (month, moved_to.as_deref()), *amount).await
+            }
             Order::TuningEnded { .. }
             | Order::OverrunSeen
             | Order::CapacityLacking { .. }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::fact::{Fact, Recorded};
+use tuning::grants::month_of;
 use tuning::money::MicroUsd;
 use tuning::time::Time;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError, name_taken};
-use wire::stored::{self, Head, IndexRow, MonthRow, month_of};
+use wire::stored::{self, Head, IndexRow, MonthRow};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::{Clock, Prices, PricesError};

@@ -38,7 +38,7 @@ use tuning::summary::JobSummary;
 use tuning::time::Time;
 
 pub use action::{ActionRow, ActionStatus, REVISION};
-pub use budget::{BUDGET, MonthRow, month_of};
+pub use budget::{BUDGET, MonthRow};
 pub use head::{Head, IndexRow, status_word};
 pub use pace::{PACE, PaceRow};
 pub use price::{PRICE, PriceRow};

@@ -5,6 +5,7 @@
 //! far more than it needs.
 
 use crate::definition::Definition;
+use crate::grants::{month_end, month_of};
 use crate::limits::{GRANT_PATIENCE, IDLE};
 use crate::money::MicroUsd;
 use crate::quote::Quote;
@@ -38,6 +39,21 @@ pub(super) fn ask(
     Some(Ruling::Order(Order::RequestGrant { n: grants.asked.saturating_add(1), least, wanted }))
 }
 
+/// Moves the unspent part of earlier months' grants on to the present month, in which it is spent.
+///
+/// This may exceed the present month's cap if other tunings were faster. Then the month grants nothing more. Money of the
+/// earliest month is spent first.
+pub(super) fn moved_on(state: &State) -> Option<Ruling> {
+    let unspent = state.ledger.granted?.minus(state.ledger.spent);
+    if !state.grants.is_settled() {
+        return None;
+    }
+    let present = month_of(state.now);
+    let (month, amount) = state.grants.unspent_before(&present, unspent)?;
+    let n = state.grants.returned.saturating_add(1);
+    Some(Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount, moved_to: Some(present) }))
+}
+
 /// Returns unused money above `kept` to the month it came from.
 pub(super) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     let unused = state.ledger.unused()?;
@@ -47,7 +63,8 @@ pub(super) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     let (month, held) = state.grants.by_month.iter().rev().find(|(_, held)| **held > MicroUsd::ZERO)?;
     let amount = unused.minus(kept).min(*held);
     let n = state.grants.returned.saturating_add(1);
-    (amount > MicroUsd::ZERO).then(|| Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount }))
+    (amount > MicroUsd::ZERO)
+        .then(|| Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount, moved_to: None }))
 }
 
 /// Returns how much unused money a tuning keeps whose search is not over.
@@ -82,11 +99,13 @@ pub(crate) fn has_expired(state: &State) -> bool {
         && !state.is_paused()
 }
 
-/// Returns when the month's cap is asked again, and when the wait for it expires.
+/// Returns when the month's cap is asked again, when the wait for it expires, and when the month ends.
 pub(super) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
     // A tuning that is ending asks only for its refit.
     let asks = state.status == Status::Active || state.refit.is_some();
     let denied = state.grants.denied.filter(|_| asks);
     let patience = denied.map(|denied| denied.since + GRANT_PATIENCE);
-    denied.map(|denied| denied.retry_at).into_iter().chain(patience)
+    // Its unspent grants move on then.
+    let turn = state.ledger.granted.map(|_| month_end(state.now));
+    denied.map(|denied| denied.retry_at).into_iter().chain(patience).chain(turn)
 }

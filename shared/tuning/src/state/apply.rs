@@ -82,9 +82,11 @@ impl State {
                 self.with_live_job(*job, |job| job.look_ordered = Some(*since));
             }
             Order::RequestGrant { n, .. } => self.grants.ask(*n),
-            Order::ReturnGrant { n, month, amount } => {
-                self.grants.order_return(*n, month, *amount);
-                self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
+            Order::ReturnGrant { n, month, amount, moved_to } => {
+                self.grants.order_return(*n, month, *amount, moved_to.as_deref());
+                if moved_to.is_none() {
+                    self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
+                }
             }
             Order::CapReached { percent } => {
                 self.cap_published_percent = *percent;

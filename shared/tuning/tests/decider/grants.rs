@@ -4,7 +4,9 @@ use tuning::decide::deadline;
 use tuning::definition::Definition;
 use tuning::fact::JobEnd::{Completed, ServiceError};
 use tuning::fact::{Fact, Recorded};
+use tuning::grants::month_of;
 use tuning::money::MicroUsd;
+use tuning::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -275,4 +277,46 @@ fn a_refit_job_waits_at_most_an_hour_for_a_grant() {
     check_next(&mut run, &[granted(362, 3, 0)], &[]);
     let expect = ["trial 1 failed: the training job failed without a reason", "ended: Target"];
     check_next(&mut run, &[time_passed(3_661)], &expect);
+}
+
+/// A month ends while a job runs. Its money is spent in the next month, so it counts there.
+#[test]
+fn the_unspent_part_of_a_grant_moves_on_at_the_turn_of_the_month() {
+    let turn = (month_end_of_created() - CREATED).0 / 1_000;
+    let grant = |n: u32, amount: u64| Fact::BudgetGranted {
+        n,
+        month: month_of(CREATED),
+        amount: MicroUsd(amount),
+        reached: None,
+    };
+    let definition = granting(random(2, 1));
+    let given = [
+        recorded(turn - 100, Fact::TuningSubmitted),
+        recorded(turn - 99, grant(1, J)),
+        logged(turn - 90, job(0), 1, 0.5),
+        described(turn - 60, job(0), Completed, 30),
+        recorded(turn - 59, grant(2, 30 * SECOND)),
+        logged(turn - 50, job(1), 1, 0.5),
+    ];
+    let run = &mut check(&definition, &given, &[], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(turn)));
+    let (from, to) = (month_of(CREATED), month_of(at(turn)));
+    assert_ne!(from, to);
+    let moved = format!("move 1: {J} from {from} to {to}");
+    check_next(run, &[time_passed(turn)], &[&moved]);
+    assert_eq!(run.state.ledger.granted, Some(MicroUsd(J + 30 * SECOND)), "the tuning still holds it");
+    // What it does not use returns to the month that it counts for.
+    let back = format!("return 2: {} to {to}", J - 50 * SECOND);
+    check_next(
+        run,
+        &[returned(turn + 1, 1), described(turn + 2, job(1), Completed, 50)],
+        &["trial 1 completed", &back],
+    );
+    assert_eq!(run.state.grants.by_month[&from], MicroUsd(30 * SECOND));
+    assert_eq!(run.state.grants.by_month[&to], MicroUsd(50 * SECOND));
+}
+
+fn month_end_of_created() -> Time {
+    let days = (0..40).map(|day| at(day * 86_400)).find(|time| month_of(*time) != month_of(CREATED)).unwrap();
+    Time(days.0 - days.0.rem_euclid(86_400_000))
 }

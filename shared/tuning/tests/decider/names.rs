@@ -39,7 +39,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let (least, wanted) = (MicroUsd(1), MicroUsd(2));
     assert_eq!(id(Ruling::Order(Order::RequestGrant { n: 4, least, wanted })).as_deref(), Some("grant-4"));
     let month = || "2026-11".to_owned();
-    let back = Ruling::Order(Order::ReturnGrant { n: 5, month: month(), amount: least });
+    let back = Ruling::Order(Order::ReturnGrant { n: 5, month: month(), amount: least, moved_to: None });
     assert_eq!(id(back).as_deref(), Some("return-5"));
     assert_eq!(id(Ruling::Order(Order::CapReached { percent: 80 })).as_deref(), Some("notice-cap-80"));
     let reached = Ruling::Order(Order::MonthCapReached { month: month(), percent: 50 });

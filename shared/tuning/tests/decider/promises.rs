@@ -252,6 +252,7 @@ fn histories_reach_every_kind_of_ruling() {
         "ending: NotImproving",
         "ending: Target",
         "look at",
+        "move : from to",
         "notice: % of",
         "notice: % of the cap",
         "read rest",

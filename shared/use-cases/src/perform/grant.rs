@@ -1,14 +1,15 @@
 //! Moves money between a month's cap and a tuning.
 //!
-//! One transaction writes the row of the month and the fact for the tuning. A request is therefore answered once,
+//! One transaction writes the rows of the months and the fact for the tuning. A request is therefore answered once,
 //! however often it is performed, and money is never lost between the two. Concurrent tunings race for the revision of
 //! the row.
 
 use tuning::fact::{Fact, Recorded};
+use tuning::grants::month_of;
 use tuning::limits::CAP_LEVELS;
 use tuning::money::MicroUsd;
 use wire::names::digest;
-use wire::stored::{self, MonthRow, REVISION, month_of};
+use wire::stored::{self, MonthRow, REVISION};
 
 use super::{Actuator, Outcome};
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -18,8 +19,8 @@ use crate::store::StoreError;
 
 /// Number of tries after lost races before the action is deferred.
 const RACES_MAX: usize = 8;
-/// Index of the fact in the transaction. The row of the month is at index 0.
-const FACT_WRITE: usize = 1;
+/// Index of the fact in the transaction. The rows of months follow.
+const FACT_WRITE: usize = 0;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
@@ -38,7 +39,8 @@ where
         wanted: MicroUsd,
     ) -> Result<Outcome, StoreError> {
         let month = month_of(self.clock.now());
-        let answer = |row: &mut MonthRow| {
+        for _ in 0..RACES_MAX {
+            let (mut row, unchanged) = self.month(&month).await?;
             let left = self.monthly_cap.map_or(wanted, |cap| row.left(cap));
             let amount = if left < least { MicroUsd::ZERO } else { wanted.min(left) };
             row.granted = row.granted.plus(amount);
@@ -46,64 +48,80 @@ where
             let reached = (level > row.reached).then_some(level);
             row.reached = row.reached.max(level);
             let fact = Fact::BudgetGranted { n, month: row.month.clone(), amount, reached };
-            self.fact(format!("granted#{n}"), fact)
-        };
-        self.book(id, &month, answer).await
+            let fact = self.fact(format!("granted#{n}"), fact);
+            if self.book(id, vec![(row, unchanged)], &fact).await? {
+                return Ok(Outcome::Done(Vec::new()));
+            }
+        }
+        Ok(busy())
     }
 
-    /// Returns `amount` to the cap of `month`.
+    /// Returns `amount` to the cap of the first month, and counts it for the second one, even above that month's cap:
+    /// the tuning holds the money, and running jobs spend it there.
     pub(super) async fn return_grant(
         &self,
         id: &str,
         n: u32,
-        month: &str,
+        (month, moved_to): (&str, Option<&str>),
         amount: MicroUsd,
     ) -> Result<Outcome, StoreError> {
-        let answer = |row: &mut MonthRow| {
+        for _ in 0..RACES_MAX {
+            let (mut row, unchanged) = self.month(month).await?;
             row.granted = row.granted.minus(amount);
-            self.fact(format!("returned#{n}"), Fact::GrantReturned { n })
-        };
-        self.book(id, month, answer).await
+            let mut rows = vec![(row, unchanged)];
+            if let Some(month) = moved_to {
+                let (mut row, unchanged) = self.month(month).await?;
+                row.granted = row.granted.plus(amount);
+                rows.push((row, unchanged));
+            }
+            let fact = self.fact(format!("returned#{n}"), Fact::GrantReturned { n });
+            if self.book(id, rows, &fact).await? {
+                return Ok(Outcome::Done(Vec::new()));
+            }
+        }
+        Ok(busy())
     }
 
-    /// Applies `change` to the row of the month and stores the resulting fact in the same transaction, unless the fact
-    /// is known.
+    /// Returns the row of a month, and the condition that it has not changed.
+    async fn month(&self, month: &str) -> Result<(MonthRow, Condition), StoreError> {
+        Ok(match self.store.table.get(&MonthRow::key(month)).await? {
+            Some(item) => {
+                let row = MonthRow::read(&item)?;
+                let unchanged = Condition::equals(REVISION, row.revision);
+                (row, unchanged)
+            }
+            None => (MonthRow::new(month), Condition::NotExists),
+        })
+    }
+
+    /// Stores changed rows of months and the resulting fact in one transaction, unless the fact is known. Returns `false`
+    /// if a row has changed meanwhile.
     async fn book(
         &self,
         id: &str,
-        month: &str,
-        change: impl Fn(&mut MonthRow) -> Recorded,
-    ) -> Result<Outcome, StoreError> {
-        for _ in 0..RACES_MAX {
-            let stored = self.store.table.get(&MonthRow::key(month)).await?;
-            let mut row = match &stored {
-                Some(item) => MonthRow::read(item)?,
-                None => MonthRow::new(month),
-            };
-            let condition = match &stored {
-                Some(_) => Condition::equals(REVISION, row.revision),
-                None => Condition::NotExists,
-            };
-            let fact = change(&mut row);
+        rows: Vec<(MonthRow, Condition)>,
+        fact: &Recorded,
+    ) -> Result<bool, StoreError> {
+        let mut writes = vec![Write::Put(stored::fact_row(id, fact), Condition::NotExists)];
+        let mut changes = format!("{id} {} {fact:?}", fact.key);
+        for (mut row, unchanged) in rows {
             row.revision += 1;
-            let token = digest(format!("{id} {} {month} {} {fact:?}", fact.key, row.revision).as_bytes());
-            let writes = vec![
-                Write::Put(row.row(), condition),
-                Write::Put(stored::fact_row(id, &fact), Condition::NotExists),
-            ];
-            match self.store.table.transact(writes, &token).await {
-                Ok(()) => return Ok(Outcome::Done(Vec::new())),
-                Err(TableError::Conflict(failed)) if failed.contains(&FACT_WRITE) => {
-                    return Ok(Outcome::Done(Vec::new()));
-                }
-                // Overlapping transactions are throttled without a hint which one came first. The next try reads the
-                // row again.
-                Err(TableError::Conflict(_) | TableError::Throttled) => {}
-                Err(error) => return Err(error.into()),
-            }
+            changes += &format!(" {} {}", row.month, row.revision);
+            writes.push(Write::Put(row.row(), unchanged));
         }
-        Ok(Outcome::Later("too many tunings request money from this month's cap at the same time".to_owned()))
+        match self.store.table.transact(writes, &digest(changes.as_bytes())).await {
+            Ok(()) => Ok(true),
+            Err(TableError::Conflict(failed)) if failed.contains(&FACT_WRITE) => Ok(true),
+            // Overlapping transactions are throttled without a hint which one came first. The next try reads the row
+            // again.
+            Err(TableError::Conflict(_) | TableError::Throttled) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
+}
+
+fn busy() -> Outcome {
+    Outcome::Later("too many tunings request money from this month's cap at the same time".to_owned())
 }
 
 /// Returns the level of `cap` that `granted` reaches. It is the highest level if a request was denied.

@@ -190,6 +190,24 @@ fn regression_a_table_error_releases_the_claim() {
     assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH)), (4, 4));
 }
 
+/// Without the move, November's grants and December's could both be spent in December.
+#[test]
+fn money_that_moves_on_counts_for_the_next_month_even_above_its_cap() {
+    let stack = Stack::new(10);
+    assert_eq!(stack.ask("a-1", 1, 1, 8), (8, Some(80)));
+    stack.time.set(NOVEMBER + 2_000);
+    assert_eq!(stack.ask("b-1", 1, 1, 6), (6, Some(50)));
+    let (month, moved_to) = (MONTH.to_owned(), Some("2026-12".to_owned()));
+    let amount = MicroUsd(5_000_000);
+    let action = stack.order("a-1", Order::ReturnGrant { n: 1, month, amount, moved_to });
+    stack.table.lost.store(1, Ordering::Relaxed);
+    assert!(now(stack.actuator.perform("a-1", &action)).is_err());
+    stack.time.pass(CLAIM.0);
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!((stack.month(MONTH), stack.month("2026-12")), (3, 11));
+    assert_eq!(stack.ask("c-1", 1, 1, 1).0, 0, "December has nothing left");
+}
+
 #[test]
 fn money_is_returned_once_and_to_its_month() {
     let stack = Stack::new(10);
@@ -198,7 +216,8 @@ fn money_is_returned_once_and_to_its_month() {
     // December has its own cap.
     assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
     let amount = MicroUsd(5_000_000);
-    let action = stack.order("a-1", Order::ReturnGrant { n: 1, month: MONTH.to_owned(), amount });
+    let action =
+        stack.order("a-1", Order::ReturnGrant { n: 1, month: MONTH.to_owned(), amount, moved_to: None });
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.pass(CLAIM.0);

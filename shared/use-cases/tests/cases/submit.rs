@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tuning::definition::Definition;
+use tuning::grants::month_of;
 use tuning::money::{MicroUsd, Rate};
 use tuning::time::Time;
 use use_cases::memory::MemoryTable;
@@ -13,7 +14,7 @@ use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use wire::request::ErrorCode;
 use wire::sample::request;
-use wire::stored::{MonthRow, month_of};
+use wire::stored::MonthRow;
 
 use crate::support::{PriceList, TestClock, now};
 

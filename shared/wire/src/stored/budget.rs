@@ -7,10 +7,8 @@
 //! Every change is conditional on the revision of the row, and in one transaction with the fact for the tuning.
 
 use tuning::money::MicroUsd;
-use tuning::time::Time;
 
 use super::{REVISION, StoredError, checked, row};
-use crate::events::timestamp::format_utc;
 use crate::item::{Item, Key};
 
 /// Partition of the rows of months.
@@ -27,17 +25,6 @@ pub struct MonthRow {
     pub reached: u32,
     /// Number of changes of the row.
     pub revision: i64,
-}
-
-/// Returns the month (UTC) of a time in ms since the epoch, such as `2026-11`.
-///
-/// ```
-/// use tuning::time::Time;
-/// assert_eq!(wire::stored::month_of(Time(1_793_491_199_999)), "2026-10");
-/// assert_eq!(wire::stored::month_of(Time(1_793_491_200_000)), "2026-11");
-/// ```
-pub fn month_of(time: Time) -> String {
-    format_utc(time).chars().take(7).collect()
 }
 
 impl MonthRow {

@@ -48,8 +48,11 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         Ruling::Order(Order::RequestGrant { n, least, wanted }) => {
             format!("ask {n}: {} to {}", least.0, wanted.0)
         }
-        Ruling::Order(Order::ReturnGrant { n, month, amount }) => {
+        Ruling::Order(Order::ReturnGrant { n, month, amount, moved_to: None }) => {
             format!("return {n}: {} to {month}", amount.0)
+        }
+        Ruling::Order(Order::ReturnGrant { n, month, amount, moved_to: Some(to) }) => {
+            format!("move {n}: {} from {month} to {to}", amount.0)
         }
         Ruling::Order(Order::CapReached { percent }) => format!("notice: {percent} % of the cap"),
         Ruling::Order(Order::MonthCapReached { month, percent }) => format!("notice: {percent} % of {month}"),

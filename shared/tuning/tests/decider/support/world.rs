@@ -356,9 +356,10 @@ impl World {
                     self.happened(Fact::BudgetGranted { n: *n, month, amount, reached }, self.now);
                 }
             }
-            Order::ReturnGrant { n, amount, .. } => {
+            Order::ReturnGrant { n, amount, moved_to, .. } => {
                 if self.answered.insert(order.action()) {
-                    self.month_left = self.month_left.saturating_add(amount.0);
+                    let returned = if moved_to.is_none() { amount.0 } else { 0 };
+                    self.month_left = self.month_left.saturating_add(returned);
                     self.happened(Fact::GrantReturned { n: *n }, self.now);
                 }
             }
