@@ -3,6 +3,7 @@
 //! Simulates both values of `RungExecution`, whichever the request has. Without a price in the request, it shows no
 //! costs.
 
+mod late;
 mod show;
 
 use hyperband::plan::Plan;

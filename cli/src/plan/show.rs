@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tuning::money::MicroUsd;
 use wire::request::{RungExecution, RungsWhy};
 
+use super::late::LateStops;
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
 use crate::warning;
@@ -26,6 +27,9 @@ pub(super) fn text(outlook: &Outlook) -> String {
                 rung_table(brackets)
             );
             text.push_str(&comparison(outlook, brackets));
+            if let Some(late) = LateStops::of(outlook) {
+                let _ = write!(text, "\n{}", late.text());
+            }
         }
         None => {
             let _ = writeln!(
@@ -171,7 +175,7 @@ fn missing_price(outlook: &Outlook) -> String {
     format!("set Controller.InstancePricesUsdPerHour to {{\"{kind}\": <USD per hour>}}")
 }
 
-fn time(milliseconds: u64) -> String {
+pub(super) fn time(milliseconds: u64) -> String {
     if milliseconds > 0 && milliseconds < 1_000 {
         return format!("{milliseconds} ms");
     }
@@ -184,8 +188,8 @@ pub(super) fn json(outlook: &Outlook) -> Value {
     let mut shown = json!({
         "HyperParameterTuningJobName": request.name(),
         "Strategy": request.strategy(),
-        "StartupSeconds": seconds(outlook.startup_ms),
-        "EpochSeconds": outlook.epoch_ms.map(seconds),
+        "StartupSeconds": thousandths(outlook.startup_ms),
+        "EpochSeconds": outlook.epoch_ms.map(thousandths),
         "MaxNumberOfTrainingJobs": request.max_jobs(),
         "MaxParallelTrainingJobs": request.max_parallel(),
         "MaxCostUsd": outlook.cap.map(dollars),
@@ -210,6 +214,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);
         shown["FullSet"] = json!({"Stop": outcome(&brackets.stop), "Promote": outcome(&brackets.promote)});
         shown["Expected"] = outcome(&brackets.own);
+        shown["LateStops"] = json!(LateStops::of(outlook).map(|late| late.json()));
         shown["Verdict"] = json!(brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some()));
     }
     shown
@@ -228,7 +233,7 @@ fn bracket_list(brackets: &Brackets) -> Value {
 }
 
 fn outcome_json(outlook: &Outlook, outcome: &Outcome) -> Value {
-    let timed = |milliseconds: u64| outlook.epoch_ms.map(|_| seconds(milliseconds));
+    let timed = |milliseconds: u64| outlook.epoch_ms.map(|_| thousandths(milliseconds));
     json!({
         "TrainingJobs": outcome.jobs,
         "Epochs": outcome.epochs,
@@ -238,13 +243,13 @@ fn outcome_json(outlook: &Outlook, outcome: &Outcome) -> Value {
     })
 }
 
-fn dollars(amount: MicroUsd) -> Value {
+pub(super) fn dollars(amount: MicroUsd) -> Value {
     wire::request::usd(amount)
 }
 
-/// Converts milliseconds to seconds. Goes through the decimal text, so that the number is exact.
-fn seconds(milliseconds: u64) -> Value {
-    let (whole, rest) = (milliseconds / 1_000, milliseconds % 1_000);
+/// Converts a number of thousandths. Goes through the decimal text, so that the number is exact.
+pub(super) fn thousandths(count: u64) -> Value {
+    let (whole, rest) = (count / 1_000, count % 1_000);
     if rest == 0 {
         return json!(whole);
     }

@@ -305,3 +305,61 @@ fn regression_a_cap_that_no_job_fits_is_refused_as_check_refuses_it() {
     });
     assert!(Outlook::of(unpriced, 180_000, None).is_ok(), "a stack may know the price");
 }
+
+/// A stack reads a line seconds to minutes later, so a stopped trial trains past its rung.
+#[test]
+fn a_plan_shows_how_far_a_stopped_trial_trains_past_its_rung() {
+    let timed = outlook(|_| {});
+    let text = show::text(&timed);
+    // 5, 182 and 62 s of epochs of 30 s, at 0.115 USD an hour.
+    let table = "
+a stopped trial trains past its rung until its stop takes effect; 30 s per epoch
+STOP ON A STACK           TRAINS ON  EPOCHS     COST
+Subscription, typical           5 s     0.1  $0.0002
+Subscription, documented  3 min 2 s     6.0  $0.0059
+Polling, typical          1 min 2 s     2.0  $0.0020
+Polling, documented       3 min 2 s     6.0  $0.0059
+
+this request";
+    assert!(text.contains(table), "{text}");
+    let shown = &show::json(&timed)["LateStops"];
+    assert_eq!((&shown["EpochSeconds"], &shown["EpochSecondsAssumed"]), (&json!(30), &json!(false)));
+    let late =
+        json!({"DelaySeconds": 182, "TrainedSeconds": 182, "TrainedEpochs": 6.066, "CostUsd": 0.005_814});
+    assert_eq!(shown["Subscription"]["Documented"], late);
+    assert_eq!(shown["Polling"]["Typical"]["TrainedEpochs"], json!(2.066));
+
+    // From the first rung at epoch 1, 26 epochs of a second are left.
+    let short = Outlook::of(request(|_| {}), 180_000, Some(1_000)).unwrap();
+    let polled = &show::json(&short)["LateStops"]["Polling"]["Documented"];
+    assert_eq!((&polled["DelaySeconds"], &polled["TrainedSeconds"]), (&json!(182), &json!(26)));
+    assert_eq!(polled["TrainedEpochs"], json!(26));
+}
+
+#[test]
+fn a_plan_of_late_stops_says_what_it_assumes_and_is_absent_where_no_trial_is_stopped() {
+    let untimed = Outlook::of(request(|_| {}), 180_000, None).unwrap();
+    let text = show::text(&untimed);
+    assert!(text.contains("until its stop takes effect; an assumed 1 min 0 s per epoch\n"), "{text}");
+    let shown = &show::json(&untimed)["LateStops"];
+    assert_eq!((&shown["EpochSeconds"], &shown["EpochSecondsAssumed"]), (&json!(60), &json!(true)));
+
+    let unpriced = outlook(|body| {
+        body["Controller"].as_object_mut().unwrap().remove("InstancePricesUsdPerHour");
+    });
+    assert!(show::text(&unpriced).contains("\nSTOP ON A STACK           TRAINS ON  EPOCHS\n"));
+    assert_eq!(show::json(&unpriced)["LateStops"]["Polling"]["Typical"]["CostUsd"], Value::Null);
+
+    let promoted = Outlook::of(request(promotable), 180_000, None).unwrap();
+    let alone = outlook(|body| jobs(body, 2));
+    for outlook in [promoted, alone] {
+        assert!(!show::text(&outlook).contains("a stopped trial"));
+        assert_eq!(show::json(&outlook)["LateStops"], Value::Null);
+    }
+}
+
+#[test]
+fn the_plan_assumes_the_silence_after_which_a_sweep_reads_a_log() {
+    let assumed = tuning::time::Millis::from_seconds(wire::forecast::SILENCE_MS / 1_000);
+    assert_eq!(use_cases::sweep::Limits::CLOUD.silence, use_cases::sweep::Silence::After(assumed));
+}

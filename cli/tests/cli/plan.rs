@@ -19,6 +19,8 @@ fn a_plan_is_shown_without_starting_anything() {
         "is cheaper here",
         "rungs         Auto: Stop, because without ResourceHyperParameter a job cannot end at a rung\n",
         "this request  at most 6 training jobs; a full set has 17\n",
+        "Subscription, typical           5 s   < 0.1  $0.0002\n",
+        "Subscription, documented  3 min 2 s     3.0  $0.0059\n",
         "worst case    $0.0288 per job, $0.1725 in total (cap $5.0000)\n",
         "brackets      6 trials in the 1 of 3 brackets that they fill\n",
     ] {
@@ -53,6 +55,15 @@ fn a_plan_can_be_printed_as_json() {
     assert_eq!(shown["RungExecution"], "Stop");
     let reason = shown["RungExecutionReason"].as_str().unwrap();
     assert!(reason.contains("without ResourceHyperParameter"), "{reason}");
+    // Six epochs are left after the first rung.
+    let late = &shown["LateStops"];
+    assert_eq!(late["Subscription"]["Typical"]["TrainedSeconds"], json!(3));
+    assert_eq!(
+        late["Polling"]["Typical"],
+        json!({
+            "DelaySeconds": 62, "TrainedSeconds": 3, "TrainedEpochs": 6, "CostUsd": 0.000_096,
+        })
+    );
     assert_eq!(shown["Warnings"], json!([]));
 }
 

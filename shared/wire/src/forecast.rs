@@ -15,6 +15,10 @@ use tuning::state::{Rung, judge};
 
 use crate::request::RungExecution;
 
+mod late_stop;
+
+pub use late_stop::{Delay, Delivery, Overrun, SILENCE_MS};
+
 /// Maximum number of simulated runs. The result is their mean.
 const RUNS_MAX: u32 = 20;
 /// Maximum number of trials over all runs. Plans with many trials get fewer runs.
