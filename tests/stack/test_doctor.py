@@ -33,8 +33,8 @@ PASSED = {
 }
 # The emulator gives a line different IDs in a subscription and in FilterLogEvents. The doctor must detect this.
 FAILED = {"log-ids"}
-# The emulator lacks a minute of training, XGBoost's image, an interruption of spot capacity, and a slow start.
-NOT_TRIED = {"bill-past-limit", "objective-hyperparameter", "spot-bill", "stop-starting"}
+# The emulator lacks three minutes of training, XGBoost's image, an interruption of spot capacity, and a slow start.
+NOT_TRIED = {"bill-past-limit", "limit-start", "objective-hyperparameter", "spot-bill", "stop-starting"}
 
 
 PROGRAM_PATH = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"

@@ -16,9 +16,10 @@ const BEFORE: &str = "Options with --before";
 /// The stack of infra/samconfig.toml.
 const STACK_NAME: &str = "hyperband-dev";
 /// The options that need a deployed stack.
-const STACK_OPTIONS: [&str; 9] = [
+const STACK_OPTIONS: [&str; 10] = [
     "endpoint",
     "image",
+    "input",
     "s3_output",
     "hyperparameters",
     "security_groups",
@@ -46,6 +47,9 @@ pub(crate) struct Doctor {
     /// S3 location for model output
     #[arg(long, value_name = "S3_URI", value_hint = ValueHint::Url, required_unless_present = "before")]
     pub(crate) s3_output: Option<String>,
+    /// S3 location of data that the jobs download (channel `train`), for the checks bill-past-limit and limit-start
+    #[arg(long, value_name = "S3_URI", value_hint = ValueHint::Url)]
+    pub(crate) input: Option<String>,
     /// Instance type of the training jobs; repeatable with --before
     #[arg(long = "instance-type", value_name = "TYPE", default_value = "ml.m5.large")]
     pub(crate) instance_types: Vec<String>,

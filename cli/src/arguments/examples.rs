@@ -190,10 +190,11 @@ Examples:
   hyperband report xgb-1 -o - > report.html";
 
 pub(super) const DOCTOR_EXAMPLES: &str = "\
-Submits one tuning with two training jobs of at most one minute each, and stops the second job early. Then compares \
+Submits one tuning with two training jobs of at most three minutes each, and stops the second job early. Then compares \
 what SageMaker and CloudWatch Logs report with the assumptions in docs/UNVERIFIED.md. Asks for confirmation first and \
 takes some minutes. Stops everything that it started, also on Ctrl-C. Any training image works: a failed job gives the \
-same information.
+same information, except for bill-past-limit and limit-start. These two need --input and a program that saves a large \
+model; docs/UNVERIFIED.md has one.
 
 Required permissions: execute-api:Invoke (the stack's output TuningUsersPolicyArn), sagemaker:DescribeTrainingJob, \
 sagemaker:ListTrainingJobs, sagemaker:ListTags, logs:DescribeLogStreams and logs:FilterLogEvents.

@@ -41,6 +41,12 @@ pub(super) const CHECKS: &[Check] = &[
         "a tuning can exceed its cap by the difference; OverrunAlarm reports it",
     ),
     check(
+        "limit-start",
+        money::limit_start,
+        "MaxRuntimeInSeconds counts from TrainingStartTime, so it contains the download of the data",
+        "SageMaker ends a job later, by its download; the controller's own clock still stops it in time",
+    ),
+    check(
         "bill-interval",
         money::interval,
         "billing starts at TrainingStartTime and ends at TrainingEndTime",

@@ -1,5 +1,7 @@
 //! Checks about bills and prices.
 
+use std::fmt::Write;
+
 use tuning::limits::{STARTUP_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
@@ -9,10 +11,15 @@ use crate::text::usd;
 
 /// Maximum seconds that SageMaker may bill beyond the time limit.
 const PAST_LIMIT_SECONDS: u64 = STARTUP_ALLOWANCE_SECONDS + STOP_GRACE_SECONDS + UPLOAD_ALLOWANCE_SECONDS;
+/// Shortest download and upload that show whether they count.
+const SHOWN_MS: i64 = 10_000;
 /// Tolerance, because bills are in whole seconds.
 const ROUNDING_MS: i64 = 2_000;
 const HOUR_MS: i64 = 3_600_000;
 const NO_BILL: &str = "no job had a bill";
+const DISCOUNT: &str = "spot instances are billed at a discount";
+const NO_LIMIT: &str = "no job reached its time limit; use a program that trains longer";
+const HOW: &str = "use --input with some gigabytes, and a program that saves a model of some gigabytes";
 
 /// Returns the jobs with a bill, and their billed seconds.
 fn billed(seen: &Seen) -> impl Iterator<Item = (&Job, u64)> {
@@ -47,24 +54,92 @@ fn exceeding_cause(job: &Job) -> Option<&'static str> {
     })
 }
 
+/// Returns the first job that reached its time limit.
+fn limited(seen: &Seen) -> Option<&Job> {
+    seen.jobs.values().find(|job| job.text("SecondaryStatus") == "MaxRuntimeExceeded")
+}
+
+/// Durations of a job's phases, in ms.
+struct Phases {
+    /// From `TrainingStartTime` to the status `Training`.
+    download: i64,
+    program: i64,
+    upload: i64,
+    /// From `TrainingStartTime` to the end of the last phase.
+    all: i64,
+}
+
+impl Phases {
+    fn of(job: &Job) -> Option<Self> {
+        let (started, (begun, ended)) = (job.time("TrainingStartTime")?, job.phase("Training")?);
+        let (upload_start, upload_end) = job.phase("Uploading").unwrap_or((ended, ended));
+        Some(Self {
+            download: begun.saturating_sub(started),
+            program: ended.saturating_sub(begun),
+            upload: upload_end.saturating_sub(upload_start),
+            all: upload_end.saturating_sub(started),
+        })
+    }
+}
+
 pub(super) fn past_limit(seen: &Seen) -> Verdict {
-    let limited = billed(seen).find(|(job, _)| job.text("SecondaryStatus") == "MaxRuntimeExceeded");
-    limited.map_or_else(
-        || {
-            Verdict::not_tried(
-                "no job reached its time limit; use an image that trains for more than a minute",
-            )
-        },
-        |(_, bill)| {
-            let seen = format!("{bill} s were billed, the time limit was {MAX_RUNTIME_SECONDS} s");
-            Verdict::of(bill <= MAX_RUNTIME_SECONDS.saturating_add(PAST_LIMIT_SECONDS), seen)
-        },
-    )
+    if seen.spot {
+        return Verdict::not_tried(DISCOUNT);
+    }
+    let Some(job) = limited(seen) else { return Verdict::not_tried(NO_LIMIT) };
+    let Some((_, bill)) = billed(seen).find(|(billed, _)| billed.name == job.name) else {
+        return Verdict::not_tried(NO_BILL);
+    };
+    let mut found = format!("{bill} s were billed, the time limit was {MAX_RUNTIME_SECONDS} s");
+    let phases = Phases::of(job);
+    if let Some(Phases { download, program, upload, all }) = phases {
+        let contains =
+            if to_ms(bill).saturating_add(ROUNDING_MS) >= all { "contains" } else { "does not contain" };
+        let [download, program, upload] = [download, program, upload].map(tenths);
+        // Writing to a string cannot fail.
+        let _ = write!(
+            found,
+            "; download {download} s, program {program} s, upload {upload} s; the bill {contains} the whole upload"
+        );
+    }
+    if bill > MAX_RUNTIME_SECONDS.saturating_add(PAST_LIMIT_SECONDS) {
+        return Verdict::No(found);
+    }
+    match phases {
+        Some(phases) if phases.download.min(phases.upload) >= SHOWN_MS => Verdict::Yes(found),
+        _ => Verdict::not_tried(format!("{found}; too short to show what is billed: {HOW}")),
+    }
+}
+
+pub(super) fn limit_start(seen: &Seen) -> Verdict {
+    let Some(job) = limited(seen) else { return Verdict::not_tried(NO_LIMIT) };
+    if job.phase("Training").is_none() && job.phase("Downloading").is_some() {
+        return Verdict::Yes("the time limit ended the job during its download".to_owned());
+    }
+    let Some(Phases { download, program, .. }) = Phases::of(job) else {
+        return Verdict::not_tried("the description of the job has no times of its phases");
+    };
+    let found = format!(
+        "the time limit of {MAX_RUNTIME_SECONDS} s ended the program {} s after TrainingStartTime, {} s after the \
+         download of {} s",
+        tenths(download.saturating_add(program)),
+        tenths(program),
+        tenths(download)
+    );
+    if download < SHOWN_MS {
+        return Verdict::not_tried(format!("{found}, too short to show it: {HOW}"));
+    }
+    Verdict::of(program.saturating_add(ROUNDING_MS) < to_ms(MAX_RUNTIME_SECONDS), found)
+}
+
+/// Converts seconds to milliseconds.
+fn to_ms(seconds: u64) -> i64 {
+    i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX)
 }
 
 pub(super) fn interval(seen: &Seen) -> Verdict {
     if seen.spot {
-        return Verdict::not_tried("spot instances are billed at a discount");
+        return Verdict::not_tried(DISCOUNT);
     }
     let ran = billed(seen).filter_map(|(job, bill)| {
         let ms = job.time("TrainingEndTime")?.checked_sub(job.time("TrainingStartTime")?)?;
@@ -74,10 +149,7 @@ pub(super) fn interval(seen: &Seen) -> Verdict {
     if ran.is_empty() {
         return Verdict::not_tried(NO_BILL);
     }
-    let far = |(bill, ms): &&(u64, i64)| {
-        let billed = i64::try_from(*bill).unwrap_or(i64::MAX).saturating_mul(1_000);
-        billed.saturating_sub(*ms).saturating_abs() > ROUNDING_MS
-    };
+    let far = |(bill, ms): &&(u64, i64)| to_ms(*bill).saturating_sub(*ms).saturating_abs() > ROUNDING_MS;
     let (bill, ms) = ran.iter().find(far).unwrap_or(&ran[0]);
     Verdict::of(
         ran.iter().find(far).is_none(),

@@ -82,6 +82,17 @@ impl Job {
         self.last[member].as_str().unwrap_or_default()
     }
 
+    /// Returns when the job was first in a secondary status and when it last left it, in milliseconds since 1970.
+    pub(super) fn phase(&self, status: &str) -> Option<(i64, i64)> {
+        let transitions = self.last["SecondaryStatusTransitions"].as_array().into_iter().flatten();
+        let own = transitions.filter(|one| one["Status"] == status);
+        let mut times =
+            own.map(|one| Some((milliseconds(&one["StartTime"])?, milliseconds(&one["EndTime"])?)));
+        let (start, end) = times.next()??;
+        let end = times.next_back().unwrap_or(Some((start, end)))?.1;
+        Some((start, end))
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.text("TrainingJobStatus"), "Completed" | "Failed" | "Stopped")
     }

@@ -15,7 +15,7 @@ use super::seen::{Job, Seen};
 use super::verdict::Verdict;
 
 const START: i64 = 1_789_000_000_000;
-const END: i64 = START + 75_000;
+const END: i64 = START + 200_000;
 const KEY: JobKey = JobKey::new(0, 0, 1);
 const SECOND: JobKey = JobKey::new(1, 0, 1);
 const ENDED: &str = "The request was rejected because the training job is in status Completed.";
@@ -57,8 +57,24 @@ fn described(name: &str) -> Value {
     json!({
         "TrainingJobName": name, "TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded",
         "CreationTime": seconds(START - 60_000), "TrainingStartTime": seconds(START), "TrainingEndTime": seconds(END),
-        "BillableTimeInSeconds": 75,
+        "BillableTimeInSeconds": 200,
+        // A download of 20 s, the rest of the limit for the program, and an upload of 20 s.
+        "SecondaryStatusTransitions": transitions(&[
+            ("Starting", -60, 0), ("Downloading", 0, 20), ("Training", 20, 180), ("Uploading", 180, 200),
+        ]),
     })
+}
+
+/// Statuses with their seconds from the start.
+type Phases = &'static [(&'static str, i64, i64)];
+
+/// Returns transitions at these seconds from the start.
+fn transitions(phases: &[(&str, i64, i64)]) -> Value {
+    let all = phases.iter().map(|(status, start, end)| {
+        let [start, end] = [start, end].map(|at| seconds(START + at * 1_000));
+        json!({"Status": status, "StartTime": start, "EndTime": end, "StatusMessage": ""})
+    });
+    Value::Array(all.collect())
 }
 
 fn tags(keys: &[&str]) -> Value {
@@ -97,8 +113,8 @@ fn seen() -> Seen {
         name: "doctor-a-000000-0-0-1".to_owned(),
         first: Some(START - 58_000),
         last: described("doctor-a-000000-0-0-1"),
-        bill: Some((END + 20_000, 75)),
-        final_bill: Some(75),
+        bill: Some((END + 20_000, 200)),
+        final_bill: Some(200),
         listed: Some(Ok(START - 57_000)),
         tags: Some(Ok(tags(&OURS))),
         tagged: Some(START - 58_000),
@@ -185,34 +201,67 @@ fn confirmed_assumptions_are_yes_and_unobserved_ones_are_not_tried() {
 fn money() {
     check("spot-bill", "yes", |seen| seen.spot = true);
     // The bill of an uninterrupted job proves nothing about the maximum (regression).
-    let transitions =
-        |status: &str| json!([{"Status": "Starting"}, {"Status": status}, {"Status": "Completed"}]);
+    let through = |status: &str| json!([{"Status": "Starting"}, {"Status": status}, {"Status": "Completed"}]);
     for (status, word) in [("Training", "not tried"), ("Interrupted", "yes")] {
         check("spot-bill", word, |seen| {
             seen.spot = true;
             first(seen).last["SecondaryStatus"] = json!("Completed");
-            first(seen).last["SecondaryStatusTransitions"] = transitions(status);
+            first(seen).last["SecondaryStatusTransitions"] = through(status);
         });
     }
     check("spot-bill", "no", |seen| {
         seen.spot = true;
         first(seen).final_bill = Some(601);
     });
-    check("bill-past-limit", "yes", |seen| first(seen).final_bill = Some(360));
-    check("bill-past-limit", "no", |seen| first(seen).final_bill = Some(361));
-    check("bill-past-limit", "not tried", |seen| first(seen).last["SecondaryStatus"] = json!("Completed"));
-    for (bill, word) in [(73, "yes"), (77, "yes"), (72, "no"), (78, "no"), (0, "no")] {
+    for (bill, word) in [(198, "yes"), (202, "yes"), (197, "no"), (203, "no"), (0, "no")] {
         check("bill-interval", word, |seen| first(seen).final_bill = Some(bill));
     }
     check("bill-interval", "not tried", |seen| seen.spot = true);
-    check("bill-shows", "no", |seen| first(seen).final_bill = Some(76));
-    check("bill-shows", "yes", |seen| first(seen).bill = Some((END + 3_600_000, 75)));
-    check("bill-shows", "no", |seen| first(seen).bill = Some((END + 3_600_001, 75)));
+    check("bill-shows", "no", |seen| first(seen).final_bill = Some(201));
+    check("bill-shows", "yes", |seen| first(seen).bill = Some((END + 3_600_000, 200)));
+    check("bill-shows", "no", |seen| first(seen).bill = Some((END + 3_600_001, 200)));
     check("bill-shows", "not tried", |seen| first(seen).bill = None);
     // An accepted request need not have a price (regression).
     check("prices", "not tried", |seen| totals(seen).spent_usd = MicroUsd(0));
     check("prices", "not tried", |seen| totals(seen).price_unknown = true);
     check("prices", "no", |seen| seen.unpriced = Some("no price for ml.x".to_owned()));
+}
+
+#[test]
+fn bills_and_limits_of_a_job_with_download_and_upload() {
+    check("bill-past-limit", "yes", |seen| first(seen).final_bill = Some(480));
+    check("bill-past-limit", "no", |seen| first(seen).final_bill = Some(481));
+    check("bill-past-limit", "not tried", |seen| seen.spot = true);
+    let past = |bill| {
+        let mut seen = seen();
+        first(&mut seen).final_bill = Some(bill);
+        verdict("bill-past-limit", &seen).evidence().to_owned()
+    };
+    assert_eq!(
+        past(198),
+        "198 s were billed, the time limit was 180 s; download 20.0 s, program 160.0 s, upload 20.0 s; the bill \
+         contains the whole upload"
+    );
+    assert!(past(197).ends_with("the bill does not contain the whole upload"), "{}", past(197));
+
+    // The phases of the job, and the verdicts about its bill and its limit.
+    let jobs: [(Phases, &str, &str); 6] = [
+        (&[("Downloading", 0, 20), ("Training", 20, 200), ("Uploading", 200, 220)], "yes", "no"),
+        (&[("Downloading", 0, 20), ("Training", 20, 197), ("Uploading", 197, 207)], "yes", "yes"),
+        (&[("Downloading", 0, 9), ("Training", 9, 180), ("Uploading", 180, 200)], "not tried", "not tried"),
+        (&[("Downloading", 0, 20), ("Training", 20, 180), ("Uploading", 180, 189)], "not tried", "yes"),
+        (&[("Downloading", 0, 20), ("Training", 20, 180)], "not tried", "yes"),
+        (&[("Downloading", 0, 180)], "not tried", "yes"),
+    ];
+    for (phases, bill, limit) in jobs {
+        let change = |seen: &mut Seen| first(seen).last["SecondaryStatusTransitions"] = transitions(phases);
+        check("bill-past-limit", bill, change);
+        check("limit-start", limit, change);
+    }
+    for id in ["bill-past-limit", "limit-start"] {
+        check(id, "not tried", |seen| first(seen).last["SecondaryStatus"] = json!("Completed"));
+        check(id, "not tried", |seen| first(seen).last["SecondaryStatusTransitions"] = Value::Null);
+    }
 }
 
 #[test]
