@@ -3,6 +3,7 @@
 #![expect(clippy::doc_markdown, reason = "clap prints these docs as help, with the backticks")]
 
 mod change;
+mod cost;
 mod doctor;
 mod examples;
 mod init;
@@ -23,8 +24,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 use examples::{
-    CHANGE_EXAMPLES, CHECK_EXAMPLES, COST_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
-    EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
+    CHANGE_EXAMPLES, CHECK_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
+    EXPLAIN_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
     REPORT_EXAMPLES, RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
     WATCH_EXAMPLES,
 };
@@ -32,6 +33,7 @@ use examples::{
 use crate::run::ask::Try;
 
 pub(crate) use change::Change;
+pub(crate) use cost::{Cost, Month, now};
 pub(crate) use doctor::Doctor;
 pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
@@ -99,9 +101,9 @@ pub(crate) enum Command {
     /// Explain every decision about a trial
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
-    /// Compare the booked cost of a tuning with the bills of its training jobs
-    #[command(after_help = COST_EXAMPLES)]
-    Cost(Named<Source>),
+    /// Compare booked costs with bills: of a tuning's training jobs, or of a stack in a month
+    #[command(after_help = cost::EXAMPLES)]
+    Cost(Cost),
     /// Change the cost cap or parallelism of a running tuning, or pause and resume it
     #[command(after_help = CHANGE_EXAMPLES)]
     Change(Change),

@@ -1,7 +1,10 @@
 //! `hyperband cost`: compares the ledger of a tuning with the bills of its training jobs.
 //!
 //! `use_cases::cost` computes the comparison. This file prints it page by page, so that memory use does not depend on
-//! the number of training jobs.
+//! the number of training jobs. `month` compares all tunings of a stack with AWS's bill of a month.
+
+mod explorer;
+mod month;
 
 use std::fmt::Write;
 
@@ -10,7 +13,7 @@ use tuning::money::MicroUsd;
 use use_cases::cost::{CostError, Tally, booked, page};
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 
-use crate::arguments::{Named, Output, Source};
+use crate::arguments::{Cost, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, print_out_raw};
 use crate::text::exact as usd;
@@ -22,11 +25,17 @@ const JOBS_PER_PAGE: usize = 200;
 const KEY_WIDTH: usize = 9;
 
 /// Performs `hyperband cost`.
-pub(crate) async fn cost(options: Named<Source>) -> Result<Exit, Failure> {
-    let tuning = Tuning::open(&options.place, &options.name).await?;
+pub(crate) async fn cost(options: Cost) -> Result<Exit, Failure> {
+    match &options.month {
+        Some(month) => month::of_stack(&options, month).await,
+        None => of_tuning(&options.place, options.name.as_deref().unwrap_or_default(), options.output).await,
+    }
+}
+
+async fn of_tuning(place: &Source, name: &str, output: Output) -> Result<Exit, Failure> {
+    let tuning = Tuning::open(place, name).await?;
     let id = &tuning.row.id;
-    let mut printer =
-        Printer { output: options.output, name_width: id.len() + KEY_WIDTH, begun: false, jobs: 0 };
+    let mut printer = Printer { output, name_width: id.len() + KEY_WIDTH, begun: false, jobs: 0 };
     let (mut tally, mut after) = (Tally::default(), None);
     loop {
         let page = match &tuning.jobs {

@@ -10,7 +10,7 @@ use crate::page::Page;
 use crate::run::ask;
 
 /// Error code of the API for an unknown name.
-const NOT_FOUND: &str = "ResourceNotFound";
+pub(crate) const NOT_FOUND: &str = "ResourceNotFound";
 
 /// Environment variable with the endpoint of all AWS services.
 pub(crate) const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";

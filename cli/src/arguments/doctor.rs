@@ -162,7 +162,7 @@ fn parse_principal(text: &str) -> Result<String, String> {
     }
 }
 
-fn parse_stack_name(text: &str) -> Result<String, String> {
+pub(super) fn parse_stack_name(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let is_name = text.len() <= 128 && text.starts_with(|first: char| first.is_ascii_alphabetic());
     if is_name && text.bytes().all(plain) {

@@ -164,20 +164,6 @@ Examples:
   hyperband explain xgb-1 xgb-1-3fa1c2-7-0-1
   hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
 
-pub(super) const COST_EXAMPLES: &str = "\
-Reads the current bill of every training job from the training service. With --endpoint, shows the booked costs only.
-
-  BILLED     billable seconds
-  COMPUTED   billable seconds times the price
-  BOOKED     cost in the ledger of the tuning
-
-A job whose booked and computed costs differ is marked, with the likely reason. The exit code is 0 even with \
-differences.
-
-Examples:
-  hyperband cost xgb-1
-  hyperband cost xgb-1 --output json | jq '.TrainingJobs[] | select(.Differs)'";
-
 pub(super) const REPLAY_EXAMPLES: &str = "\
 Exit code 0 if all decisions are identical, 1 if one differs.
 

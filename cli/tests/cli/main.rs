@@ -23,6 +23,7 @@ mod logs;
 mod messages;
 mod metrics;
 mod model;
+mod month;
 mod pages;
 mod plan;
 mod promote;

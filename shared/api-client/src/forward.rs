@@ -2,6 +2,9 @@
 //!
 //! A request is sent once, because its client retries by itself. Only a read whose connection failed is repeated.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use wire::events::http::{HttpRequest, HttpResponse};
 
 use crate::Client;
@@ -29,6 +32,25 @@ impl Client {
             self.caller.pause(done).await;
             done = done.saturating_add(1);
         }
+    }
+
+    /// Returns the tags of a tuning job or a training job, with SageMaker's `ListTags`: no path of the API has them,
+    /// so a function cannot return them.
+    pub async fn tags(&self, arn: &str) -> Result<BTreeMap<String, String>, ClientError> {
+        let headers =
+            [("content-type", "application/x-amz-json-1.1"), ("x-amz-target", "SageMaker.ListTags")];
+        let request = HttpRequest {
+            method: "POST".to_owned(),
+            path: "/".to_owned(),
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            body: json!({"ResourceArn": arn}).to_string().into_bytes(),
+            ..HttpRequest::default()
+        };
+        let response = self.forward(&request).await?;
+        let body = understood(response.status, None, &response.body, None)?;
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let tags = body["Tags"].as_array().into_iter().flatten();
+        Ok(tags.filter_map(|tag| Some((text(&tag["Key"])?, text(&tag["Value"])?))).collect())
     }
 
     async fn forward_once(&self, request: &HttpRequest) -> Result<HttpResponse, ClientError> {

@@ -26,6 +26,7 @@ use aws_credential_types::Credentials;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::change::LimitsChange;
+use wire::cost::{CostPage, JobCost};
 use wire::describe::{
     DecisionPage, RowPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
 };
@@ -138,6 +139,14 @@ impl Client {
         let mut all = Vec::new();
         let path = tuning_path(name, &format!("/training-jobs?MaxResults={PAGE}"));
         self.pages(&path, |page: TrainingJobPage| (page.jobs, page.next_token), &mut all).await?;
+        Ok(all)
+    }
+
+    /// Returns the booked costs of a tuning job's training jobs, in order of trial and attempt.
+    pub async fn costs(&self, name: &str) -> Result<Vec<JobCost>, ClientError> {
+        let mut all = Vec::new();
+        let path = tuning_path(name, &format!("/cost?MaxResults={PAGE}"));
+        self.pages(&path, |page: CostPage| (page.training_jobs, page.next_token), &mut all).await?;
         Ok(all)
     }
 

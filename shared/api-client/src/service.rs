@@ -41,6 +41,8 @@ pub enum Target {
     Sts,
     /// EC2.
     Ec2,
+    /// Cost Explorer, which has one endpoint a partition.
+    CostExplorer,
 }
 
 /// How a service reads an operation.
@@ -66,6 +68,7 @@ impl Target {
             Self::Iam => "iam",
             Self::Sts => "sts",
             Self::Ec2 => "ec2",
+            Self::CostExplorer => "ce",
         }
     }
 
@@ -75,6 +78,7 @@ impl Target {
             Self::Logs => Protocol::Json("Logs_20140328"),
             Self::Pricing => Protocol::Json("AWSPriceListService"),
             Self::ServiceQuotas => Protocol::Json("ServiceQuotasV20190624"),
+            Self::CostExplorer => Protocol::Json("AWSInsightsIndexService"),
             Self::Iam => Protocol::Query("2010-05-08", "member."),
             Self::Sts => Protocol::Query("2011-06-15", "member."),
             Self::Ec2 => Protocol::Query("2016-11-15", ""),
@@ -88,7 +92,8 @@ impl Target {
             Self::Pricing => price_list::endpoint(region),
             Self::Iam if region.starts_with("cn-") => "cn-north-1",
             Self::Iam if region.starts_with("us-gov-") => "us-gov-west-1",
-            Self::Iam => "us-east-1",
+            Self::CostExplorer if region.starts_with("cn-") => "cn-northwest-1",
+            Self::Iam | Self::CostExplorer => "us-east-1",
             Self::SageMaker | Self::Logs | Self::ServiceQuotas | Self::Lambda | Self::Sts | Self::Ec2 => {
                 region
             }
@@ -103,7 +108,13 @@ impl Target {
             Self::Iam if region == "us-east-1" => "iam".to_owned(),
             Self::Iam if region == "us-gov-west-1" => "iam.us-gov".to_owned(),
             Self::SageMaker | Self::Pricing => format!("api.{}.{region}", self.name()),
-            Self::Logs | Self::ServiceQuotas | Self::Lambda | Self::Iam | Self::Sts | Self::Ec2 => {
+            Self::Logs
+            | Self::ServiceQuotas
+            | Self::Lambda
+            | Self::Iam
+            | Self::Sts
+            | Self::Ec2
+            | Self::CostExplorer => {
                 format!("{}.{region}", self.name())
             }
         };
@@ -295,6 +306,8 @@ mod tests {
             (Target::ServiceQuotas, "us-east-1", "https://servicequotas.us-east-1.amazonaws.com"),
             (Target::Lambda, "us-east-1", "https://lambda.us-east-1.amazonaws.com"),
             (Target::Ec2, "us-east-1", "https://ec2.us-east-1.amazonaws.com"),
+            (Target::CostExplorer, "eu-west-1", "https://ce.us-east-1.amazonaws.com"),
+            (Target::CostExplorer, "cn-north-1", "https://ce.cn-northwest-1.amazonaws.com.cn"),
         ] {
             assert_eq!(target.address(region), expected);
         }
