@@ -151,7 +151,7 @@ class Archive(unittest.TestCase):
         with self.assertRaisesRegex(ClientError, "Set AlarmEmail or AlarmTopicArn"):
             client.create_stack(**given, Parameters=self.parameters(parameters))
         # As stage dev of samconfig.toml.
-        parameters |= {"CreateAlarms": "false", "LogRetentionDays": "7", "TableDeletionProtection": "false"}
+        parameters |= {"CreateAlarms": "false", "LogRetentionDays": "7", "MonthlyCapUsd": "100", "TableDeletionProtection": "false"}
         client.create_stack(**given, Parameters=self.parameters(parameters))
         client.get_waiter("stack_create_complete").wait(StackName=TRANSLATED, WaiterConfig={"Delay": 1, "MaxAttempts": SECONDS})
 

@@ -95,7 +95,7 @@ class Stages(unittest.TestCase):
 
         _, ids = self.deploy("dev")
         found = self.api_settings(ids)
-        wanted |= {"PRICES_IN_REQUESTS": "NotBelowList", "MAX_TUNING_COST_USD": "", "MONTHLY_CAP_USD": "",
+        wanted |= {"PRICES_IN_REQUESTS": "NotBelowList", "MAX_TUNING_COST_USD": "", "MONTHLY_CAP_USD": "100",
                    "STACK_NAME": "hyperband-dev"}
         self.assertEqual({name: found[name] for name in wanted}, wanted, "dev also refuses tunings without a cap")
         self.assertEqual([name for name in ids if name.endswith("Alarm")], [])
