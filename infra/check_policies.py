@@ -21,6 +21,7 @@ FORMS = {
     "AWS::SQS::Queue": "arn:aws:sqs:us-east-1:111122223333:q",
     "AWS::Logs::LogGroup": "arn:aws:logs:us-east-1:111122223333:log-group:g:*",
     "AWS::Events::EventBus": "arn:aws:events:us-east-1:111122223333:event-bus/b",
+    "AWS::Events::ApiDestination": "arn:aws:events:us-east-1:111122223333:api-destination/d",
     "AWS::Serverless::Function": "arn:aws:lambda:us-east-1:111122223333:function:f",
     "AWS::Serverless::StateMachine": "arn:aws:states:us-east-1:111122223333:stateMachine:m",
 }

@@ -8,6 +8,7 @@ Adds the features that the tests need and MiniStack 1.5 lacks:
 - Workflows may call APIs.
 - A log filter may match one of several words, and may select streams by a prefix.
 - Policies see calls on a log group as AWS does: with a `:log-stream:` part. MiniStack denies them to a policy for `<group>:*`.
+- Templates may create connections and API destinations of EventBridge.
 - Templates may create alarms on a sum of metrics. MiniStack refuses them. Here such an alarm watches the first metric only.
 - Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
   failed batch forever, and records that a function reports as failed count as processed.
@@ -412,6 +413,29 @@ def accept_sums_in_alarms():
     provisioners._cw_metric_alarm_record = of_first
 
 
+def accept_api_destinations_in_templates():
+    """Adds connections and API destinations to templates, with the operations of MiniStack's EventBridge."""
+    from ministack.services import eventbridge
+    from ministack.services.cloudformation import provisioners
+
+    def handlers(create, delete, arn):
+        def created(logical_id, properties, stack_name):
+            name = properties.get("Name") or f"{stack_name}-{logical_id}"
+            status, _, body = create(properties | {"Name": name})
+            if status != 200:
+                raise ValueError(body.decode())
+            return name, {"Arn": json.loads(body)[arn]}
+
+        return {"create": created, "delete": lambda name, _properties: delete({"Name": name})}
+
+    provisioners._RESOURCE_HANDLERS |= {
+        "AWS::Events::Connection": handlers(
+            eventbridge._create_connection, eventbridge._delete_connection, "ConnectionArn"),
+        "AWS::Events::ApiDestination": handlers(
+            eventbridge._create_api_destination, eventbridge._delete_api_destination, "ApiDestinationArn"),
+    }
+
+
 def supply_leading_keys():
     """Sets `dynamodb:LeadingKeys` for policies, separately for each part of a transaction.
 
@@ -455,6 +479,7 @@ def run_ministack():
     allow_workflows_to_call_apis()
     supply_leading_keys()
     accept_sums_in_alarms()
+    accept_api_destinations_in_templates()
     read_optional_terms()
     read_log_prefixes()
     name_log_streams()

@@ -9,8 +9,10 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import boto3
@@ -36,6 +38,31 @@ def request(name, **job):
     body["TrainingJobDefinition"] |= job
     body["Controller"] = {"MaxCostUsd": 0.5, "EpochPattern": "epoch (\\d+)"}
     return body
+
+
+class Webhook:
+    """An HTTP server of loopback in place of Slack's webhook. `posts` has the headers and the JSON body of each request."""
+
+    def __init__(self):
+        self.posts = posts = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                posts.append((dict(self.headers), body))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/services/EXAMPLE"
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Samples(unittest.TestCase):
@@ -67,6 +94,12 @@ class Samples(unittest.TestCase):
         cls.central_bus = outputs["CentralBusArn"]
         cls.central_events = cls.queue_of(cls.central_bus.split("/")[1])
         cls.ids |= cls.deploy(forward, CentralBusArn=cls.central_bus)[0]
+        cls.slack = Webhook()
+        cls.addClassCleanup(cls.slack.stop)
+        [notifications] = cls.commands("notifications")
+        found, outputs = cls.deploy(notifications, SlackWebhookUrl=cls.slack.url)
+        cls.ids |= found
+        cls.messages = cls.subscribe(outputs["TopicArn"])
 
     @classmethod
     def commands(cls, sample):
@@ -81,6 +114,19 @@ class Samples(unittest.TestCase):
         arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
         events.put_rule(Name="all", EventBusName=bus, EventPattern=json.dumps({"source": [{"prefix": ""}]}))
         events.put_targets(Rule="all", EventBusName=bus, Targets=[{"Id": "queue", "Arn": arn}])
+        return url
+
+    @classmethod
+    def subscribe(cls, topic):
+        """Creates a queue that receives the texts of the topic. Returns its URL."""
+        sqs = cls.emulator.client("sqs")
+        url = sqs.create_queue(QueueName="messages")["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        right = {"Version": "2012-10-17", "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage", "Resource": arn}]}
+        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(right)})
+        cls.emulator.client("sns").subscribe(
+            TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes={"RawMessageDelivery": "true"})
         return url
 
     @classmethod
@@ -230,6 +276,53 @@ class Samples(unittest.TestCase):
         refused = self.ended(self.start(request("direct", EnableNetworkIsolation=True), machine))
         self.assertEqual((refused["status"], refused["error"]), ("FAILED", "TuningRefused"), refused)
         self.assertIn("already exists", refused["cause"])
+
+    def test_6_the_events_of_tunings_become_one_line_on_the_topic_and_in_slack(self):
+        events, bus = self.emulator.client("events"), self.stack.outputs()["EventBusName"]
+        for file in sorted((ROOT / "events/custom.hyperband").glob("*.json")):
+            event = json.loads(file.read_text())
+            # A name that no test submits.
+            detail = event["detail"] | {"HyperParameterTuningJobName": "sample"}
+            for percent in [50, 100] if "Percent" in detail else [None]:
+                given = detail if percent is None else detail | {"Percent": percent}
+                put = events.put_events(Entries=[{
+                    "Source": event["source"], "DetailType": event["detail-type"], "Detail": json.dumps(given),
+                    "EventBusName": bus}])
+                self.assertEqual(put["FailedEntryCount"], 0, put)
+        wanted = {
+            "Tuning sample: Completed. Spent: 3 USD. Best value: 0.529.",
+            "Tuning sample: Stopped. Spent: 0.4 USD. Best value: .",
+            "Tuning sample: 100 % of its cap is used. Spent: 3.9 USD, reserved: 0.4 USD, cap: 5 USD.",
+            "100 % of the cap of 2026-09 is granted. Tuning sample reached it.",
+            "Tuning sample: a training job costs more than was reserved for it. Spent: 11 USD, reserved: 10.8 USD.",
+            "Tuning sample gets no instances.",
+        }
+        texts = self.received(self.messages, lambda texts: wanted <= set(texts))
+        self.assertEqual(sorted(text for text in texts if "sample" in text), sorted(wanted))
+        deadline = time.monotonic() + SECONDS
+        while len(self.slack.posts) < len(texts) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertTrue(all(set(body) == {"text"} for _, body in self.slack.posts), self.slack.posts)
+        self.assertEqual(sorted(body["text"] for _, body in self.slack.posts), sorted(texts))
+        self.assertEqual({headers["X-Unused"] for headers, _ in self.slack.posts}, {"unused"})
+        # The real tunings of the first test.
+        for name in ["first", "second"]:
+            line = re.compile(rf"Tuning {name}: Completed\. Spent: 0\.\d+ USD\. Best value: 0\.\d+\.")
+            self.assertTrue(any(map(line.fullmatch, texts)), texts)
+
+    def received(self, queue, is_complete):
+        """Returns the texts of a queue that arrive until they are complete, and a few seconds later."""
+        sqs, texts = self.emulator.client("sqs"), []
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=5).get("Messages", [])
+            if not found and is_complete(texts):
+                break
+            for message in found:
+                sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
+                # A JSON text, in quotes.
+                texts.append(json.loads(message["Body"]))
+        return texts
 
     def assume(self, logical):
         arn = self.emulator.client("iam").get_role(RoleName=self.ids[logical])["Role"]["Arn"]
