@@ -60,6 +60,7 @@ ROWS = {
     "AWS::SQS::Queue": QUEUES,
     "AWS::SQS::QueuePolicy": QUEUES,
     "AWS::SSM::Parameter": ["arn:${Partition}:ssm:${Region}:${Account}:parameter/${StackName}/*"],
+    "AWS::SecretsManager::Secret": ["arn:${Partition}:secretsmanager:${Region}:${Account}:secret:${StackName}-*"],
     "AWS::Scheduler::Schedule": ["arn:${Partition}:scheduler:${Region}:${Account}:schedule/default/${StackName}-*"],
 }
 
@@ -88,6 +89,7 @@ DROPPED = {
         "iam:DetachUserPolicy",
     ],
     "a deployment must not free its roles from a boundary": ["iam:DeleteRolePermissionsBoundary"],
+    "the secret has no replicas": ["secretsmanager:RemoveRegionsFromReplication", "secretsmanager:ReplicateSecretToRegions"],
     "KmsKeyArn is an ARN, not an alias": ["kms:ListAliases"],
     "no such action": ["kms:ReEncrypt"],
 }

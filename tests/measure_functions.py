@@ -76,12 +76,17 @@ def log_lines():
     return {"awslogs": {"data": base64.b64encode(gzip.compress(json.dumps(batch).encode())).decode()}}
 
 
+# Stands for the secret that API Gateway adds to requests.
+API_SECRET = "SecretOfTheGatewayInMeasurements"
+
+
 def api_request():
     """Returns the API Gateway event of a request that describes a tuning job."""
     iam = {"accountId": "111122223333", "userArn": "arn:aws:sts::111122223333:assumed-role/ds/me", "userId": "AROAEXAMPLE:me"}
     http = {"method": "GET", "path": "/tuning-jobs/unknown", "protocol": "HTTP/1.1", "sourceIp": "192.0.2.10", "userAgent": "measure"}
     return {"version": "2.0", "routeKey": "GET /tuning-jobs/{name}", "rawPath": "/tuning-jobs/unknown", "rawQueryString": "",
-            "headers": {"host": "abc123.execute-api.us-east-1.amazonaws.com"}, "pathParameters": {"name": "unknown"},
+            "headers": {"host": "abc123.execute-api.us-east-1.amazonaws.com", "x-hyperband-gateway": API_SECRET},
+            "pathParameters": {"name": "unknown"},
             "requestContext": {"accountId": "111122223333", "apiId": "abc123", "authorizer": {"iam": iam}, "http": http,
                                "requestId": "1", "stage": "$default", "timeEpoch": 1789000000000},
             "isBase64Encoded": False}
@@ -152,6 +157,7 @@ def environment(function, endpoint):
         "STACK_NAME": STACK,
         "ACCOUNT_ARN": "arn:aws:sagemaker:us-east-1:111122223333:*",
         "CALLS_FROM": "ApiGateway",
+        "API_SECRET": API_SECRET,
         "EVENT_BUS_NAME": "measure",
         "REQUIRE_COST_CAP": "false",
         "REQUIRE_VPC": "false",

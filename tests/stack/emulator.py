@@ -9,6 +9,8 @@ Adds the features that the tests need and MiniStack 1.5 lacks:
 - A log filter may match one of several words, and may select streams by a prefix.
 - Policies see calls on a log group as AWS does: with a `:log-stream:` part. MiniStack denies them to a policy for `<group>:*`.
 - Templates may create connections and API destinations of EventBridge.
+- `RequestParameters` of an HTTP API change the headers of requests for functions.
+- Templates may exclude punctuation from generated secrets.
 - Templates may create alarms on a sum of metrics. MiniStack refuses them. Here such an alarm watches the first metric only.
 - Stream mappings retry, split, accept reported failures and give up like Lambda's. MiniStack ignores these settings: it retries a
   failed batch forever, and records that a function reports as failed count as processed.
@@ -30,6 +32,7 @@ import os
 import re
 import signal
 import socket
+import string
 import subprocess
 import sys
 import time
@@ -413,6 +416,37 @@ def accept_sums_in_alarms():
     provisioners._cw_metric_alarm_record = of_first
 
 
+def map_headers_for_functions():
+    """Applies the headers of `RequestParameters` to requests for functions. MiniStack applies them to HTTP backends only."""
+    from ministack.services import apigateway
+
+    invoke = apigateway._invoke_lambda_proxy
+
+    async def with_mapping(integration, api_id, stage, path, method, headers, *arguments, **named):
+        headers, _, _ = apigateway._apply_request_parameter_mappings(
+            integration, request_headers=headers, request_query={}, request_path=path, path_params={}, context_vars={},
+            stage_vars={})
+        return await invoke(integration, api_id, stage, path, method, headers, *arguments, **named)
+
+    apigateway._invoke_lambda_proxy = with_mapping
+
+
+def exclude_punctuation_from_secrets():
+    """Adds `ExcludePunctuation` to the secrets that templates generate. MiniStack reads `ExcludeCharacters` only."""
+    from ministack.services.cloudformation import provisioners
+
+    generate = provisioners._sm_secret_string
+
+    def without(properties):
+        wanted = properties.get("GenerateSecretString") or {}
+        if wanted.get("ExcludePunctuation"):
+            excluded = wanted.get("ExcludeCharacters", "") + string.punctuation
+            properties = properties | {"GenerateSecretString": wanted | {"ExcludeCharacters": excluded}}
+        return generate(properties)
+
+    provisioners._sm_secret_string = without
+
+
 def accept_api_destinations_in_templates():
     """Adds connections and API destinations to templates, with the operations of MiniStack's EventBridge."""
     from ministack.services import eventbridge
@@ -480,6 +514,8 @@ def run_ministack():
     supply_leading_keys()
     accept_sums_in_alarms()
     accept_api_destinations_in_templates()
+    exclude_punctuation_from_secrets()
+    map_headers_for_functions()
     read_optional_terms()
     read_log_prefixes()
     name_log_streams()

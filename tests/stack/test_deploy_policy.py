@@ -45,6 +45,7 @@ FORMS = {
     "SNS::Topic": (f"arn:aws:sns:{PLACE}:NAME", "TopicName"),
     "SQS::Queue": (f"arn:aws:sqs:{PLACE}:NAME", "QueueName"),
     "SSM::Parameter": (f"arn:aws:ssm:{PLACE}:parameterNAME", "Name"),
+    "SecretsManager::Secret": (f"arn:aws:secretsmanager:{PLACE}:secret:NAME-AbCdEf", "Name"),
     "Scheduler::Schedule": (f"arn:aws:scheduler:{PLACE}:schedule/default/NAME", "Name"),
 }
 # Types that belong to a resource of another type.
@@ -58,7 +59,7 @@ CREATE = {
     "Table": "dynamodb:CreateTable", "EventBus": "events:CreateEventBus", "Rule": "events:PutRule",
     "ManagedPolicy": "iam:CreatePolicy", "Role": "iam:CreateRole", "Function": "lambda:CreateFunction",
     "LogGroup": "logs:CreateLogGroup", "Topic": "sns:CreateTopic", "Queue": "sqs:CreateQueue",
-    "Schedule": "scheduler:CreateSchedule", "Parameter": "ssm:PutParameter",
+    "Schedule": "scheduler:CreateSchedule", "Secret": "secretsmanager:CreateSecret", "Parameter": "ssm:PutParameter",
 }
 
 

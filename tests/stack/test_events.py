@@ -25,6 +25,7 @@ STACK = "prod"
 INCARNATION = "3fa1c2"
 CHANGE = "aws.sagemaker/training-job-state-change.completed.json"
 README = (ROOT / "events/README.md").read_text()
+API_SECRET = json.loads((ROOT / "events/aws.apigateway/http-request.describe.json").read_text())["headers"]["x-hyperband-gateway"]
 ROWS = [tuple(cell.strip(" `") for cell in row) for row in re.findall(r"^\| (`aws\.[^|]+)\|([^|]+)\|([^|]+)\|$", README, re.M)]
 
 # Looks up functions like `sam local invoke` before it starts a container.
@@ -113,6 +114,7 @@ class Samples(unittest.TestCase):
             "ACCOUNT_ARN": "arn:aws:sagemaker:us-east-1:111122223333:*",
             "EVENT_BUS_NAME": "default",
             "CALLS_FROM": "ApiGateway",
+            "API_SECRET": API_SECRET,
             "REQUIRE_COST_CAP": "false",
             "REQUIRE_VPC": "false",
             "PRICES_IN_REQUESTS": "Any",

@@ -165,7 +165,7 @@ class Deployed(unittest.TestCase):
         eventually(lambda: self.starts("job-logs") > before, "a log line is delivered")
         self.assertNotIn("AccessDenied", self.log("job-logs"))
 
-    def ask(self, method, path, body=None, *, signed=True):
+    def ask(self, method, path, body=None, *, signed=True, headers=()):
         """Sends a request to the API. Returns the status and the body."""
         api = self.stack.outputs()["ApiUrl"].split("//")[1].split(".")[0]
         host = f"{api}.execute-api.localhost:{self.emulator.port}"
@@ -173,7 +173,7 @@ class Deployed(unittest.TestCase):
         request = AWSRequest(method, f"http://{host}{path}", data=data, headers={"Content-Type": "application/json"})
         if signed:
             SigV4Auth(Credentials("test", "test"), "execute-api", "us-east-1").add_auth(request)
-        headers = dict(request.headers) | {"Host": host}
+        headers = dict(request.headers) | {"Host": host} | dict(headers)
         plain = urllib.request.Request(f"{self.emulator.url}{path}", data=data, headers=headers, method=method)
         try:
             with urllib.request.urlopen(plain, timeout=30) as answer:
@@ -187,6 +187,29 @@ class Deployed(unittest.TestCase):
             with self.subTest(path):
                 status, _ = self.ask(method, path, {} if method == "POST" else None, signed=False)
                 self.assertEqual(status, 403)
+
+    def test_the_api_function_accepts_only_requests_that_came_through_the_api(self):
+        forged = json.loads((ROOT / "events/aws.apigateway/http-request.create.json").read_text())
+        request = hello()
+        request["HyperParameterTuningJobName"] = "forged"
+        request["Controller"]["MaxCostUsd"] = 5
+        forged |= {"body": json.dumps(request), "isBase64Encoded": False}
+        name = "x-hyperband-gateway"
+        secret = self.client("secretsmanager").get_secret_value(SecretId=f"{NAME}-gateway-1")["SecretString"]
+        self.assertRegex(secret, "^[A-Za-z0-9]{22}$")
+        for header in [{}, {name: ""}, {name: forged["headers"][name]}, {name: secret[:-1]}]:
+            event = forged | {"headers": {key: value for key, value in forged["headers"].items() if key != name} | header}
+            failed, answer = self.invoke("api", event)
+            self.assertIsNone(failed)
+            self.assertEqual((answer["statusCode"], json.loads(answer["body"])["__type"]), (403, "AccessDeniedException"))
+        self.assertEqual(self.ask("GET", "/tuning-jobs/forged")[0], 404)
+        # API Gateway replaces the header of its client.
+        self.assertEqual(self.ask("GET", "/tuning-jobs", headers={name: "forged"})[0], 200)
+        # The control: nothing but the header was wrong.
+        self.assertEqual(self.invoke("api", forged | {"headers": forged["headers"] | {name: secret}})[1]["statusCode"], 201)
+        self.assertEqual(self.ask("POST", "/tuning-jobs/forged/stop")[0], 200)
+        self.assertNotIn(secret, self.log("api"))
+        self.assertIn("AccessDeniedException", self.log("api"))
 
     def test_a_tuning_is_accepted_decided_and_performed_with_the_rights_of_the_roles(self):
         request = hello()
@@ -212,7 +235,9 @@ class Deployed(unittest.TestCase):
         self.assertEqual((status, answer["HyperParameterTuningJobStatus"]), (200, "InProgress"))
         self.assertEqual(self.ask("POST", "/tuning-jobs/hello/stop")[0], 200)
         for function in FUNCTIONS:
-            self.assertNotIn("AccessDenied", self.log(function), function)
+            # The API refuses forged requests of another test by the same code.
+            log = self.log(function).replace('"RequestRefused","error":"AccessDeniedException"', "")
+            self.assertNotIn("AccessDenied", log, function)
 
     def hyperband(self, *arguments, endpoint):
         """Runs the program against the stack's function for direct calls."""
@@ -312,11 +337,19 @@ class Lifecycle(unittest.TestCase):
             table = stack.outputs()["TableName"]
             dynamodb = emulator.client("dynamodb")
             dynamodb.put_item(TableName=table, Item={"pk": {"S": "INDEX"}, "sk": {"S": "kept"}})
-            stack.deploy(overlays=["direct-calls"], MonthlyCapUsd="250", LogRetentionDays="90")
+            functions, secrets = emulator.client("lambda"), emulator.client("secretsmanager")
+            first = secrets.get_secret_value(SecretId=f"{NAME}-gateway-1")["SecretString"]
+            stack.deploy(overlays=["direct-calls"], MonthlyCapUsd="250", LogRetentionDays="90", GatewaySecretNumber="2")
             after = stack.physical()
             self.assertEqual(set(before) - set(after), {"Dashboard"})
-            self.assertEqual({name: before[name] for name in after}, after)
-            functions = emulator.client("lambda")
+            self.assertEqual({name for name in after if before[name] != after[name]}, {"GatewaySecret"})
+            [listed] = secrets.list_secrets()["SecretList"]
+            second = secrets.get_secret_value(SecretId=listed["ARN"])["SecretString"]
+            self.assertNotEqual(first, second)
+            [sent] = emulator.client("apigatewayv2").get_integrations(ApiId=after["Api"])["Items"]
+            self.assertEqual(sent["RequestParameters"], {"overwrite:header.x-hyperband-gateway": second})
+            self.assertEqual(functions.get_function_configuration(FunctionName=after["ApiFunction"])
+                             ["Environment"]["Variables"]["API_SECRET"], second)
             for name in ["api", "invoke", "actuator", "sweeper"]:
                 found = functions.get_function_configuration(FunctionName=after[LOGICAL[name]])
                 self.assertEqual(found["Environment"]["Variables"]["MONTHLY_CAP_USD"], "250")
@@ -329,6 +362,7 @@ class Lifecycle(unittest.TestCase):
             groups = emulator.client("logs").describe_log_groups()["logGroups"]
             self.assertEqual([group["logGroupName"] for group in groups], [TRAINING_LOGS])
             self.assertEqual(functions.list_functions()["Functions"], [])
+            self.assertEqual(secrets.list_secrets()["SecretList"], [])
             self.assertEqual(functions.list_event_source_mappings()["EventSourceMappings"], [])
             self.assertEqual(emulator.client("sqs").list_queues().get("QueueUrls", []), [])
             self.assertEqual(emulator.client("scheduler").list_schedules()["Schedules"], [])
@@ -343,8 +377,10 @@ class Lifecycle(unittest.TestCase):
             table = stack.outputs()["TableName"]
 
             def ask(method, path, body=None):
-                event = {"version": "2.0", "rawPath": path, "headers": {}, "body": json.dumps(body) if body else "",
-                         "isBase64Encoded": False, "requestContext": {"http": {"method": method}}}
+                secret = emulator.client("secretsmanager").get_secret_value(SecretId=f"{NAME}-gateway-1")["SecretString"]
+                event = {"version": "2.0", "rawPath": path, "headers": {"x-hyperband-gateway": secret},
+                         "body": json.dumps(body) if body else "", "isBase64Encoded": False,
+                         "requestContext": {"http": {"method": method}}}
                 answer = emulator.client("lambda").invoke(
                     FunctionName=stack.physical()["ApiFunction"], Payload=json.dumps(event))
                 answer = json.loads(answer["Payload"].read())

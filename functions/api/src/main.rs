@@ -3,6 +3,7 @@
 //! Wiring only; the API is `http_api`. API Gateway or Lambda has authenticated the caller by IAM.
 
 mod calls;
+mod gateway;
 mod outcome;
 mod settings;
 
@@ -39,9 +40,9 @@ async fn main() -> ExitCode {
                 let answered = call.deadline.within(api.handle(&request, &place)).await;
                 answered.unwrap_or_else(|| Answered::error(ApiError::timed_out()))
             }
-            Err(error) => Answered::error(error.into()),
+            Err(error) => Answered::error(error),
         };
-        outcome::answered(&answered, calls, &mut call.report);
+        outcome::answered(&answered, &calls, &mut call.report);
         Ok(calls.result(&answered.response))
     };
     program.run(&named.stack_name, handle).await

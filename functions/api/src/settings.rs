@@ -17,7 +17,7 @@ use crate::calls::Calls;
 pub(crate) struct Settings {
     /// `TABLE_NAME` and `STACK_NAME`.
     pub(crate) table: TableSettings,
-    /// `CALLS_FROM`.
+    /// `CALLS_FROM`, `API_SECRET`.
     pub(crate) calls: Calls,
     /// The account and Region, from `ACCOUNT_ARN`.
     pub(crate) place: Place,
@@ -49,7 +49,7 @@ impl Settings {
         let own_tunings_only = flag(&variable, "OWN_TUNINGS_ONLY")?;
         let access = match calls {
             Calls::Invoke => Access::of_direct_calls(own_tunings_only),
-            Calls::ApiGateway => Access {
+            Calls::ApiGateway(_) => Access {
                 users: principals("ALLOWED_PRINCIPALS")?,
                 readers: principals("READ_ONLY_PRINCIPALS")?,
                 owners: principals("OWNER_PRINCIPALS")?,
@@ -123,9 +123,14 @@ mod tests {
     use super::*;
 
     fn read(given: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        let table =
-            [("TABLE_NAME", "t"), ("STACK_NAME", "s"), ("ACCOUNT_ARN", "arn"), ("CALLS_FROM", "ApiGateway")];
-        let variables: Vec<(&str, &str)> = given.iter().chain(&table).copied().collect();
+        let stack = [
+            ("TABLE_NAME", "t"),
+            ("STACK_NAME", "s"),
+            ("ACCOUNT_ARN", "arn"),
+            ("CALLS_FROM", "ApiGateway"),
+            ("API_SECRET", "0123456789abcdefABCDEF"),
+        ];
+        let variables: Vec<(&str, &str)> = given.iter().chain(&stack).copied().collect();
         Settings::read(|name| {
             variables.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         })

@@ -113,6 +113,34 @@ async fn a_payload_that_is_not_from_api_gateway_gets_a_response() {
     assert_eq!((status, &body["__type"]), (400, &json!("SerializationException")));
 }
 
+/// Anyone who may invoke the function could claim to be an owner of the stack.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_a_payload_without_the_secret_of_the_gateway_is_refused() {
+    let stage = Stage::open().await;
+    let header = "x-hyperband-gateway";
+    let secret = sample()["headers"][header].as_str().unwrap().to_owned();
+    for forged in [Value::Null, json!(""), json!(secret.to_lowercase()), json!([secret])] {
+        let mut event = sample();
+        event["headers"][header] = forged.clone();
+        event["queryStringParameters"] = json!({header: secret});
+        let invoked = stage.watch(PROGRAM, &event).await;
+        let answer = invoked.answer.as_ref().unwrap();
+        assert_eq!(answer["statusCode"], 403, "{forged}: {answer}");
+        assert!(answer["body"].as_str().unwrap().contains("ApiUrl"), "{answer}");
+        assert!(stage.rows("INDEX", "").await.is_empty(), "{forged}");
+        let [line] = invoked.lines()[..] else { panic!("{:?}", invoked.log) };
+        assert_eq!(
+            (&line["errorType"], &line["error"]),
+            (&json!("RequestRefused"), &json!("AccessDeniedException"))
+        );
+        assert_eq!(invoked.metrics()["RequestsRefused"], 1);
+    }
+    // The secret is in no response and in no line, also of an accepted request.
+    let invoked = stage.watch(PROGRAM, &sample()).await;
+    assert_eq!(invoked.answer.as_ref().unwrap()["statusCode"], 200, "{:?}", invoked.answer);
+    assert!(!format!("{invoked:?}").contains(&secret), "{invoked:?}");
+}
+
 /// Returns a stage whose function serves direct calls, in a stack where only the principal of the sample is an owner.
 async fn direct_stage() -> Stage {
     let mut stage = Stage::open().await;

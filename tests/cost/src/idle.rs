@@ -42,6 +42,7 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
     let alarms = template.of_type("AWS::CloudWatch::Alarm");
     let watched: usize = alarms.values().map(|alarm| metrics(alarm).len()).sum();
     let boards = Template::with(&["dashboard"]).of_type("AWS::CloudWatch::Dashboard").len();
+    let secrets = template.of_type("AWS::SecretsManager::Secret").len();
     let of = |count: usize, each: f64| number(u64::try_from(count).unwrap()) * each;
     let sweeps = counted.history.tally.idle[&Function::Sweeper];
     let bill = counted.bill_of(Function::Sweeper, sweeps);
@@ -55,6 +56,7 @@ pub fn charges(template: &Template, counted: &Counted) -> Vec<Charge> {
             of(watched, price::ALARM),
             "CreateAlarms=true",
         ),
+        charge(format!("{secrets} secret, of API Gateway"), of(secrets, price::SECRET), ""),
         charge(
             format!("{} metrics of a sweep: `{}`", names.len(), names.join("`, `")),
             of(names.len(), price::METRIC),

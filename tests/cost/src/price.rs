@@ -34,6 +34,8 @@ pub const KMS_REQUEST: f64 = 0.03e-4;
 pub const ALARM: f64 = 0.10;
 /// A CloudWatch dashboard, per month.
 pub const DASHBOARD: f64 = 3.00;
+/// A secret of Secrets Manager, per month.
+pub const SECRET: f64 = 0.40;
 /// A custom CloudWatch metric, per month. Only hours in which it is written are charged.
 pub const METRIC: f64 = 0.30;
 

@@ -32,6 +32,8 @@ pub const SUBMITTED: i64 = 1_789_000_000_000;
 pub const STACK: &str = "test-stack";
 /// Stack ARN in the functions' environment.
 const ACCOUNT_ARN: &str = "arn:aws:sagemaker:us-east-1:000000000000:*";
+/// The value of the header `x-hyperband-gateway` in the samples of API Gateway.
+const API_SECRET: &str = "SampleSecretOfGateway0";
 /// Time-out of a function.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -206,7 +208,7 @@ impl Stage {
             .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
             .env("AWS_ENDPOINT_URL_DYNAMODB", &self.endpoint)
             .envs([("TABLE_NAME", TABLE_NAME), ("STACK_NAME", STACK), ("ACCOUNT_ARN", ACCOUNT_ARN)])
-            .env("CALLS_FROM", "ApiGateway")
+            .envs([("CALLS_FROM", "ApiGateway"), ("API_SECRET", API_SECRET)])
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

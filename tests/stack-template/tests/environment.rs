@@ -39,6 +39,12 @@ fn longest(template: &Template, value: &Value) -> usize {
         return longest(template, &choice[1]).max(longest(template, &choice[2]));
     }
     if let Some(text) = value.get("Fn::Sub").and_then(Value::as_str) {
+        if let Some(secret) =
+            text.strip_prefix("{{resolve:secretsmanager:${").and_then(|end| end.strip_suffix("}}}"))
+        {
+            let length = &template.properties(secret)["GenerateSecretString"]["PasswordLength"];
+            return usize::try_from(length.as_u64().unwrap()).unwrap();
+        }
         let known = BTreeMap::from(KNOWN_AT_DEPLOYMENT);
         let mut parts = text.split("${");
         let first = parts.next().unwrap().len();

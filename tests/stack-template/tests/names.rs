@@ -81,6 +81,8 @@ fn a_functions_environment_has_exactly_the_variables_that_it_reads() {
             .filter(|name| !name.starts_with(OF_LAMBDA))
             // Every function links the reader of this setting, but only functions with a cap call it.
             .filter(|name| has_cap || *name != "MONTHLY_CAP_USD")
+            // The program reads it only if API Gateway calls it.
+            .filter(|name| function != "InvokeFunction" || *name != "API_SECRET")
             .collect();
         assert_eq!(template.variables(&function), read, "{function}");
     }
@@ -358,6 +360,9 @@ fn the_function_for_direct_calls_differs_from_the_api_only_in_its_callers() {
     let of = |function: &str| {
         let mut properties = template.properties(function).clone();
         let calls = properties["Environment"]["Variables"]["CALLS_FROM"].take();
+        // Only API Gateway adds the secret.
+        let secret = properties["Environment"]["Variables"].as_object_mut().unwrap().remove("API_SECRET");
+        assert_eq!(secret.is_some(), calls == json!("ApiGateway"), "{function}");
         let names = ["Description", "Role", "LoggingConfig"].map(|name| properties[name].take());
         (properties, calls, names)
     };
@@ -374,6 +379,24 @@ fn the_function_for_direct_calls_differs_from_the_api_only_in_its_callers() {
     };
     assert_eq!(invoking("ApiFunction"), [&json!("apigateway.amazonaws.com")]);
     assert!(invoking("InvokeFunction").is_empty());
+}
+
+#[test]
+fn api_gateway_sends_the_secret_that_the_function_compares() {
+    let template = Template::read();
+    let integrations = template.of_type("AWS::ApiGatewayV2::Integration");
+    assert_eq!(integrations.keys().collect::<Vec<_>>(), [&"ApiIntegration"], "each one must send the secret");
+    let sent = &template.properties("ApiIntegration")["RequestParameters"];
+    let expected = &template.properties("ApiFunction")["Environment"]["Variables"]["API_SECRET"];
+    assert_eq!(sent, &json!({"overwrite:header.x-hyperband-gateway": expected}));
+    assert_eq!(expected, &json!({"Fn::Sub": "{{resolve:secretsmanager:${GatewaySecret}}}"}));
+    // The function refuses other characters, and CloudFormation resolves a changed reference only.
+    let secret = template.properties("GatewaySecret");
+    let generated = json!({"PasswordLength": 22, "ExcludePunctuation": true});
+    assert_eq!(secret["GenerateSecretString"], generated);
+    assert_eq!(secret["Name"], json!({"Fn::Sub": "${AWS::StackName}-gateway-${GatewaySecretNumber}"}));
+    let log = template.properties("ApiStage")["AccessLogSettings"]["Format"].as_str().unwrap();
+    assert!(!log.to_lowercase().contains("header"), "{log}");
 }
 
 #[test]

@@ -192,6 +192,18 @@ pub(super) const GROUPS: &[Group] = &[
         "arn:{partition}:ssm:{region}:{account}:parameter/{stack}/ApiUrl",
         &["ssm:AddTagsToResource", "ssm:GetParameters", "ssm:PutParameter"],
     ),
+    // The dynamic references read the secret.
+    group(
+        &["AWS::SecretsManager::Secret"],
+        "arn:{partition}:secretsmanager:{region}:{account}:secret:{stack}-gateway-1-example",
+        &[
+            "secretsmanager:CreateSecret",
+            "secretsmanager:DescribeSecret",
+            "secretsmanager:GetSecretValue",
+            "secretsmanager:TagResource",
+        ],
+    ),
+    group(&["AWS::SecretsManager::Secret"], "*", &["secretsmanager:GetRandomPassword"]),
     group(
         &["AWS::Logs::LogGroup"],
         "arn:{partition}:logs:{region}:{account}:log-group:/aws/lambda/{stack}-api:*",
