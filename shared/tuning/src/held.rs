@@ -201,10 +201,27 @@ impl State {
         since.map(|since| since + QUOTA_PATIENCE)
     }
 
+    /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for
+    /// most instance types, and no wait helps. A tuning with several instance types tries them all.
+    pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
+        let answer = self.held.as_ref()?.last_answer.as_deref()?;
+        (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
+    }
+
     /// Returns whether the wait for a quota has expired.
     ///
     /// Counts by the time that the sweeper reports: a stored fact that a job was accepted may not be folded yet.
     pub(crate) fn quota_has_expired(&self) -> bool {
         self.quota_expires_at().is_some_and(|at| at <= self.clock)
     }
+}
+
+/// Returns whether SageMaker's answer shows a limit below the request, as in "service limit '...' is 0 Instances, with
+/// current utilization of 0 Instances and a request delta of 1 Instances".
+fn is_below_need(answer: &str) -> bool {
+    let number = |before: &str| {
+        let (_, rest) = answer.split_once(before)?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    };
+    number("' is ").zip(number("request delta of ")).is_some_and(|(limit, needed)| limit < needed)
 }

@@ -45,6 +45,13 @@ pub(super) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Returns the failure message of a tuning that cannot succeed: none of its trials shows that its program works, or a
 /// quota of the account blocked every start for too long.
 fn failure(definition: &Definition, state: &State) -> Option<String> {
+    if let Some(answer) = state.insufficient_quota(definition) {
+        return Some(format!(
+            "a quota of the account is too small for any training job of this tuning. Request a higher quota (Service \
+             Quotas, Amazon SageMaker, the instance type for training job usage) or use another instance type, then \
+             submit the tuning again. Answer: {answer}"
+        ));
+    }
     if state.quota_has_expired() {
         return Some(format!(
             "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \

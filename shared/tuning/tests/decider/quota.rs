@@ -127,3 +127,31 @@ fn a_refit_also_waits_for_the_quota_for_at_most_a_day() {
     check_next(&mut run, &[time_passed(DAY + 30)], &["stop 1-0-1: tuning ending"]);
     check_next(&mut run, &[never_started(DAY + 31, job(1))], &["trial 1 never started", "ended: Target"]);
 }
+
+/// Returns a deferral with SageMaker's answer.
+fn answered(seconds: i64, key: JobKey, limit: u32, needed: u32) -> Recorded {
+    let reason = format!(
+        "a limit of the account is reached: The account-level service limit 'ml.m5.large for training job usage' is \
+         {limit} Instances, with current utilization of 0 Instances and a request delta of {needed} Instances. Please \
+         use AWS Service Quotas to request an increase for this quota."
+    );
+    let not_before = at(seconds + 300);
+    recorded(seconds, Fact::ActionDeferred { job: key, not_before, reason, quota_exceeded: true })
+}
+
+/// New accounts have a quota of 0 for most instance types. The tuning waited for a day before it named it.
+#[test]
+fn a_quota_too_small_for_one_job_fails_the_tuning_at_once() {
+    for (limit, needed, fails) in [(0, 1, true), (2, 3, true), (3, 3, false), (10, 3, false)] {
+        let mut run = Run::new(&jobs(9, 1));
+        run.take(&[submitted()]);
+        let rulings = run.take(&[answered(5, job(0), limit, needed)]);
+        let failed = rulings.iter().any(|ruling| match ruling {
+            Ruling::TuningEnding { why: EndReason::Failed(why) } => {
+                why.contains("is too small") && why.contains("ml.m5.large")
+            }
+            _ => false,
+        });
+        assert_eq!(failed, fails, "limit {limit}, needed {needed}");
+    }
+}
