@@ -451,7 +451,7 @@ fn waits(waiting: &WaitingFor) -> String {
     let why = match waiting.reason.as_str() {
         "Capacity" => "no training job gets instances",
         "Quota" => "a quota of the account blocks training jobs",
-        "Starts" => "all tunings share the account's rate of starts",
+        "Starts" => "ordered starts wait for the rate of starts that all tunings share, or for SageMaker",
         "MonthlyCap" => "the cap of the month is spent",
         "RunningTrials" => "no new trial starts before a running one logs a value",
         "Bills" => "the last bills are read once more",

@@ -85,6 +85,26 @@ pub struct TimeLimits {
     pub sweeper: i64,
 }
 
+/// How logs arrive, as far as the sweeper knows. They are delivered in either case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Logs {
+    /// The sweeper reads them.
+    #[default]
+    Polled,
+    /// They are delivered, so the sweeper only repairs losses.
+    Delivered,
+}
+
+/// When a history begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Begin {
+    /// In the course of a month.
+    #[default]
+    InMonth,
+    /// Two hours before the end of a month.
+    LateInMonth,
+}
+
 /// The fault plan of a history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -128,12 +148,12 @@ pub struct Plan {
     /// Which invocation of the actuator performs the starts of a batch.
     #[serde(default)]
     pub starts: Starts,
-    /// Whether the sweeper relies on the delivery of logs.
+    /// How logs arrive, as far as the sweeper knows.
     #[serde(default)]
-    pub logs_delivered: bool,
-    /// Whether it begins two hours before the end of a month.
+    pub logs: Logs,
+    /// When it begins.
     #[serde(default)]
-    pub late_in_month: bool,
+    pub begin: Begin,
     /// A call site where faults are more frequent, and the rate to add there.
     pub focus: Option<(Site, f64)>,
 }
@@ -147,7 +167,10 @@ impl Plan {
 
     /// Returns when it begins, in ms since the epoch.
     pub(crate) fn start(&self) -> i64 {
-        if self.late_in_month { LATE_IN_MONTH } else { START }
+        match self.begin {
+            Begin::InMonth => START,
+            Begin::LateInMonth => LATE_IN_MONTH,
+        }
     }
 
     /// Returns the plan without faults.
@@ -172,8 +195,8 @@ impl Plan {
             account_jobs: None,
             one_create_a_second: false,
             starts: Starts::HandedOver,
-            logs_delivered: true,
-            late_in_month: false,
+            logs: Logs::Delivered,
+            begin: Begin::InMonth,
             focus: None,
         }
     }
@@ -258,8 +281,8 @@ impl Plan {
             } else {
                 Starts::Here
             },
-            logs_delivered: Dice::new(seed, "delivered", 0).chance(0.5),
-            late_in_month: Dice::new(seed, "month", 2).chance(0.5),
+            logs: if Dice::new(seed, "delivered", 0).chance(0.5) { Logs::Delivered } else { Logs::Polled },
+            begin: if Dice::new(seed, "month", 2).chance(0.5) { Begin::LateInMonth } else { Begin::InMonth },
             focus,
         }
     }

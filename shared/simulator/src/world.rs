@@ -19,6 +19,7 @@ pub(crate) mod ports;
 pub(crate) mod program;
 mod promoted;
 pub(crate) mod queue;
+mod rates;
 pub(crate) mod stream;
 pub(crate) mod training;
 mod truth;

@@ -1,6 +1,8 @@
 //! How long an ended job waits for its conclusion, in virtual time. The stack's own calls take as long as recorded ones:
 //! 20 to 300 ms for the training service, which accepts one create a second, and 1 to 20 ms for the table.
 //!
+//! The second part plays as many jobs as one account can start, and shows how many run at once.
+//!
 //! `cargo test --release -p simulator --test scale -- --nocapture` prints the figures of docs/PERFORMANCE.md.
 #![expect(clippy::print_stdout, reason = "prints the figures of a document")]
 
@@ -51,4 +53,43 @@ fn the_jobs_of_a_hundred_active_tunings_are_concluded_within_seconds() {
 #[test]
 fn a_thousand_parallel_jobs_of_one_tuning_are_concluded_within_seconds() {
     check(Rungs::Stop, 1, (1_500, 1_000), 950);
+}
+
+/// Plays `tunings` tunings of `jobs` jobs each, a hundred at once, whose jobs train for `minutes`: more than the account
+/// can start. Starts are the limit, so as many jobs run at once as are started in the time of one. At least `at_once` do.
+fn fill(minutes: i64, (tunings, jobs): (usize, u32), at_once: usize) {
+    let choices = Choices {
+        hyperband: None,
+        max_jobs: jobs,
+        max_parallel: 100,
+        max_runtime_seconds: 14_400,
+        ..Choices::plain()
+    };
+    let cases = (0..tunings).map(|n| Case::of(&format!("sim{n}"), &choices)).collect();
+    let plan = Plan { one_create_a_second: true, epoch_ms: minutes * 60_000 / 9, ..Plan::calm() };
+    let history = Run { seed: 1, plan, cases, trace: false }.history();
+    assert_eq!(history.violations, Vec::<String>::new());
+    let delays = history.conclusions_ms;
+    assert_eq!(delays.len(), history.jobs, "every job ran");
+    assert!(history.most_running >= at_once, "{} jobs at once", history.most_running);
+    let at = |percent: usize| delays[(delays.len() * percent / 100).min(delays.len() - 1)];
+    println!(
+        "{minutes} min a job: {} jobs, {} at once: {:?} ms",
+        delays.len(),
+        history.most_running,
+        [at(50), at(99), at(100)]
+    );
+}
+
+#[test]
+fn an_account_holds_as_many_jobs_as_its_rate_of_starts_fills() {
+    fill(2, (4, 300), 110);
+    fill(5, (8, 300), 210);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn an_account_fills_with_longer_jobs() {
+    fill(15, (14, 150), 600);
+    fill(60, (45, 100), 2_000);
 }

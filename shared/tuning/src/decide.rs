@@ -193,6 +193,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
         .chain(rest::deadline(definition, state))
         .chain(state.quota_expires_at())
         .chain(state.capacity_wait_expires_at(definition))
+        .chain(grant::turn_of_month(state))
         .filter(|deadline| *deadline > state.clock);
     by_clock.chain(by_facts).min()
 }

@@ -31,12 +31,8 @@ pub fn month_of(time: Time) -> String {
 /// Returns when the month of a time ends.
 pub(crate) fn month_end(time: Time) -> Time {
     let next = date_of(time).last_of_month().saturating_add(Span::new().days(1));
-    Time(
-        (next.to_datetime(Default::default()).duration_since(EPOCH))
-            .as_millis()
-            .try_into()
-            .unwrap_or(i64::MAX),
-    )
+    let since = next.at(0, 0, 0, 0).duration_since(EPOCH);
+    Time(since.as_millis().try_into().unwrap_or(i64::MAX))
 }
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);

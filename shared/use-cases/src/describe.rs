@@ -320,13 +320,6 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     } else if let Some((since, message)) = quota {
         let (since_ms, message) = (since.0, message.as_deref().map(failure_reason));
         Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
-    } else if let Some((since, deferred)) = untaken_start(state) {
-        Some(WaitingFor {
-            reason: "Starts".to_owned(),
-            since_ms: since.0,
-            next_attempt_ms: deferred.map(|(until, _)| until.0),
-            message: deferred.map(|(_, reason)| failure_reason(reason)),
-        })
     } else if let Some(message) = doubt(state) {
         Some(WaitingFor {
             reason: "RunningTrials".to_owned(),
@@ -334,14 +327,20 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
             next_attempt_ms: None,
             message: Some(failure_reason(&message)),
         })
-    } else {
-        let denied = state.grants.denied?;
-        let next_attempt_ms = Some(denied.retry_at.0);
+    } else if let Some(denied) = state.grants.denied {
         Some(WaitingFor {
             reason: "MonthlyCap".to_owned(),
             since_ms: denied.since.0,
-            next_attempt_ms,
+            next_attempt_ms: Some(denied.retry_at.0),
             message: None,
+        })
+    } else {
+        let (since, deferred) = untaken_start(state)?;
+        Some(WaitingFor {
+            reason: "Starts".to_owned(),
+            since_ms: since.0,
+            next_attempt_ms: deferred.map(|(until, _)| until.0),
+            message: deferred.map(|(_, reason)| failure_reason(reason)),
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each of these calls has a token bucket (the generic cell rate algorithm, ITU-T I.371) in one row of the table. The
 //! actuator and the sweeper, and all invocations of both, take their turns from it. A tuning takes only a few turns ahead,
-//! so tunings that wait share the rate, however many starts each has ordered. Nobody polls: a turn is a time to wait for,
+//! so tunings that wait share the rate, however many starts each has ordered. No function polls: a turn is a time to wait for,
 //! and a call without one is left to a later sweep.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,8 @@ struct Limit {
     burst: u32,
     /// Number of turns that a tuning may have taken ahead.
     ahead: usize,
-    /// Longest wait for a turn.
+    /// Longest wait for a turn. A waiting function uses up one of its concurrent executions, which stops need too, so
+    /// only a few may wait at once.
     wait: Millis,
 }
 
@@ -44,8 +45,8 @@ const STARTS: Limit = Limit {
     call: "CreateTrainingJob",
     every: Millis::from_seconds(1),
     burst: 3,
-    ahead: 4,
-    wait: Millis::from_seconds(20),
+    ahead: 2,
+    wait: Millis::from_seconds(5),
 };
 /// Half of the account's fixed 5 `FilterLogEvents` a second. The other half belongs to the user's programs.
 const LOG_PAGES: Limit = Limit {
@@ -54,14 +55,11 @@ const LOG_PAGES: Limit = Limit {
     every: Millis(400),
     burst: 1,
     ahead: 1,
-    wait: Millis::from_seconds(10),
+    wait: Millis::from_seconds(5),
 };
 
 /// Number of lost races for a turn after which a call gets none.
 const RACES_MAX: u32 = 32;
-/// No turn is further ahead than this unless a clock was wrong. Such a row is ignored.
-const AHEAD_MAX: Millis = Millis::from_seconds(120);
-
 /// A training service whose starts and log pages are paced through the table.
 #[derive(Debug)]
 pub struct Paced<J, T, C> {
@@ -106,7 +104,7 @@ impl<J, T: Table, C: Timer> Paced<J, T, C> {
                     self.clock.pause((at - self.clock.now()).max(Millis::ZERO)).await;
                     return Ok(());
                 }
-                Ok(Taken::Nothing) => return Err(no_turn(call, "others wait for it")),
+                Ok(Taken::Nothing) => return Err(no_turn(call, "all tunings of the stack share its rate")),
                 Ok(Taken::LostRace) => {}
                 Err(error) => return Err(no_turn(call, &error.to_string())),
             }
@@ -146,7 +144,9 @@ impl Limit {
     /// Returns the time of the next turn, and the row without it. Returns `None` if that is too far ahead, or if `tuning`
     /// has taken enough turns.
     fn next(&self, row: &PaceRow, tuning: Option<&str>, now: Time) -> Option<(Time, PaceRow)> {
-        let free = if row.next > now + AHEAD_MAX { now } else { row.next };
+        // Only a function whose clock is ahead takes a later turn.
+        let latest = now + self.wait + self.every;
+        let free = if row.next > latest { now } else { row.next };
         let mut taken = row.taken.clone();
         taken.retain(|_, turns| {
             turns.retain(|at| *at > now && *at < free);
@@ -167,7 +167,7 @@ impl Limit {
 }
 
 fn no_turn(call: &str, why: &str) -> TrainingJobsError {
-    TrainingJobsError::NoTurn(format!("no turn for {call} yet, which the whole account shares: {why}"))
+    TrainingJobsError::NoTurn(format!("{call} was not sent: {why}. The sweeper retries it"))
 }
 
 impl<J: TrainingJobs, T: Table, C: Timer> TrainingJobs for Paced<J, T, C> {

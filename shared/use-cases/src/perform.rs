@@ -168,17 +168,21 @@ where
         self.perform_with_page_limit(id, action, LOG_PAGES_MAX).await
     }
 
-    /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. A start without a turn is left to
-    /// the sweeper, and its row does not change.
-    pub(crate) async fn perform_start(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
-        match self.due(id, action).await? {
+    /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. Returns `Err` in the `Ok` if there
+    /// is no turn. Then the row does not change.
+    pub(crate) async fn perform_start(
+        &self,
+        id: &str,
+        action: &str,
+    ) -> Result<Result<Performed, TrainingJobsError>, StoreError> {
+        Ok(match self.due(id, action).await? {
             Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
             Due::NotNow => Ok(Performed::NotNow),
             Due::Now(row) => match self.jobs.turn_to_create(id).await {
-                Ok(()) => self.claim_and_perform(id, *row).await,
-                Err(why) => Ok(Performed::Deferred(why.to_string())),
+                Ok(()) => Ok(self.claim_and_perform(id, *row).await?),
+                Err(why) => Err(why),
             },
-        }
+        })
     }
 
     /// Like [`Self::perform`], but reads at most `pages` pages of a log.

@@ -1,8 +1,8 @@
 //! The sweeper's use case. Once a minute it repairs the effects of lost events, within the limits of one sweep.
 //!
 //! A sweep has these steps, ordered by what costs money first: it stops running jobs without an action row, visits the
-//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, makes deferred starts, checks
-//! silent jobs, and reads booked bills once more. Calls of the training service are counted and paced (see [`Limits`]).
+//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, checks silent jobs, and reads booked
+//! bills once more. Beside these it makes deferred starts. Calls of the training service are counted and paced (see [`Limits`]).
 //! Work that does not fit is left to the next sweep, which continues where this one ended. A lease ensures that one
 //! sweeper runs at a time. Without an active tuning a sweep makes one query, because the lease and the cursors are in
 //! the partition of the active tunings, and once an hour a listing and a look for deleted tunings. An unreadable tuning
@@ -21,6 +21,7 @@ mod tuning;
 
 use std::sync::Arc;
 
+use futures_util::future::join;
 use wire::stored::SweepCursor;
 
 use crate::perform::Actuator;
@@ -42,11 +43,11 @@ const LIST_NEW_SHARE: u32 = 15;
 /// The visit of the active tunings.
 const HEAL_SHARE: u32 = 35;
 /// Bills and logs.
-const BILLS_SHARE: u32 = 55;
+const BILLS_SHARE: u32 = 65;
 /// The listing of all running jobs.
-const LIST_SHARE: u32 = 65;
-/// Starts.
-const STARTS_SHARE: u32 = 80;
+const LIST_SHARE: u32 = 75;
+/// Starts, beside all of these. The last one may wait for its turn.
+const STARTS_SHARE: u32 = 90;
 /// The whole sweep.
 const WHOLE: u32 = 100;
 
@@ -207,14 +208,21 @@ where
             self.list_new(&mut run).await;
         }
         self.heal(&mut run, was_abandoned).await;
-        self.read_bills(&mut run).await;
-        self.list_all(&mut run, if idle { WHOLE } else { LIST_SHARE }).await;
-        self.make_starts(&mut run).await;
-        self.look(&mut run).await;
-        self.confirm_bills(&mut run).await;
-        self.tidy(&mut run).await;
+        // Starts wait for their turns most of the time.
+        let starts = self.make_starts(run.begun, run.swept.lost, std::mem::take(&mut run.starts));
+        let (starts, ()) = join(Box::pin(starts), Box::pin(self.do_rest(&mut run, idle))).await;
+        tuning::record_starts(&mut run, starts);
         self.publish(&mut run).await;
         Ok(self.end(run).await)
+    }
+
+    /// Does what comes after the visit of the active tunings, apart from starts.
+    async fn do_rest(&self, run: &mut Run, idle: bool) {
+        self.read_bills(run).await;
+        self.list_all(run, if idle { WHOLE } else { LIST_SHARE }).await;
+        self.look(run).await;
+        self.confirm_bills(run).await;
+        self.tidy(run).await;
     }
 
     /// Publishes the events of this sweep.

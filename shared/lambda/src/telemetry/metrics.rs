@@ -137,8 +137,11 @@ pub const ACTIONS_LEFT: Metric =
 pub const TUNINGS_STUCK: Metric =
     count("TuningsStuck", SWEEPER, "tunings with undecided facts and no step for ten minutes");
 /// Metric `ActionsMissed`.
-pub const ACTIONS_MISSED: Metric =
-    count("ActionsMissed", SWEEPER, "actions unclaimed 15 seconds or more after their order");
+pub const ACTIONS_MISSED: Metric = count(
+    "ActionsMissed",
+    SWEEPER,
+    "actions other than starts unclaimed 15 seconds or more after their order; reads of logs two minutes",
+);
 /// Metric `SweepFailed`.
 pub const SWEEP_FAILED: Metric = count(
     "SweepFailed",

@@ -4,7 +4,7 @@ const WAITS = {
   Capacity: "No job gets instances.",
   Quota: "A quota of the account blocks the next job.",
   MonthlyCap: "The month's cap of the stack has no money left for the next job.",
-  Starts: "All tunings share the account's rate of starts. Starts wait for their turn.",
+  Starts: "Ordered starts wait for the rate of starts that all tunings share, or for SageMaker.",
   RunningTrials: "Too many trials failed. No new trial starts before a running one logs a value.",
   Bills: "All jobs have ended. The last bills are read once more.",
 };

@@ -133,9 +133,8 @@ impl Book {
                     .then_some(())
                     .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
             }
-            Ruling::Order(Order::ReturnGrant { moved_to: Some(_), .. }) => Ok(()),
-            Ruling::Order(Order::ReturnGrant { amount, .. }) => {
-                let left = self.granted.checked_sub(amount.0);
+            Ruling::Order(Order::ReturnGrant { amount, moved_to, .. }) => {
+                let left = self.granted.checked_sub(if moved_to.is_none() { amount.0 } else { 0 });
                 self.granted = left.ok_or("P1: more money was returned than granted")?;
                 Ok(())
             }

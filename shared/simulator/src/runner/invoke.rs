@@ -20,7 +20,7 @@ use use_cases::sweep::{Limits, Silence, Sweeper};
 
 use super::look;
 use super::{Outcome, Ports, Process, Running, Task};
-use crate::plan::Starts;
+use crate::plan::{Logs, Starts};
 use crate::site::Function;
 use crate::tally::InvocationResult;
 use crate::world::lock;
@@ -274,8 +274,8 @@ fn sweep(process: Process) -> Running {
     Box::pin(async move {
         let owner = format!("process {}", process.number);
         let began = process.port.now();
-        let delivered = lock(&process.port.world).plan.logs_delivered;
-        let silence = if delivered { Silence::Delivered } else { Limits::CLOUD.silence };
+        let logs = lock(&process.port.world).plan.logs;
+        let silence = if logs == Logs::Delivered { Silence::Delivered } else { Limits::CLOUD.silence };
         let limits = Limits { silence, ..Limits::CLOUD };
         let swept = Sweeper::new(actuator(&process), limits, owner).sweep().await;
         let took = process.port.now() - began;

@@ -4,7 +4,7 @@
 //! state. The bill is known only after the end, possibly hours later. It exceeds the reservation (start-up, running time,
 //! grace period, upload) only if the fault `BillAboveReservation`, `UploadLong`, `DownloadLong` or `LimitLate` strikes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tuning::fact::JobKey;
@@ -18,9 +18,9 @@ use super::life::Fate;
 use super::pools::Kept;
 use super::program::{Program, epoch_limit};
 use super::queue::{Event, Tick};
+use super::rates::Rates;
 use crate::dice::Dice;
 use crate::fault::Kind;
-use crate::plan::MINUTE;
 use crate::site::{Function, Op, Site};
 
 /// Number of lines on a page of a log.
@@ -30,8 +30,6 @@ const PAGE_LINES: usize = 20;
 const LATE_MS_MAX: i64 = 50_000;
 /// Shortest time between two creates of the account, in ms.
 const CREATE_EVERY_MS: i64 = 1_000;
-/// Most pages of logs read in a minute: one each 400 ms, and the one that came first.
-const LOG_READS_MAX: usize = 151;
 /// Number of jobs on a page of a listing.
 const PAGE_JOBS: usize = 4;
 
@@ -46,8 +44,7 @@ pub(crate) struct Training {
     pub(crate) checkpoints: BTreeMap<String, Vec<u32>>,
     /// Time of the last create, in ms.
     created_at: i64,
-    /// When pages of logs were read in the last minute, in ms.
-    log_reads: VecDeque<i64>,
+    pub(super) rates: Rates,
     /// Kept instances, by the index of their job.
     pub(super) kept: BTreeMap<usize, Kept>,
     /// End of a capacity shortage, in ms, by tuning, choice of instances, and whether it is on spot.
@@ -292,6 +289,7 @@ impl World {
             message: message.to_owned(),
         };
         let name = request["TrainingJobName"].as_str().unwrap_or_default().to_owned();
+        self.check_create_rate();
         self.quota()?;
         if self.training.by_name.contains_key(&name) {
             return Err(TrainingJobsError::NameTaken(name));
@@ -442,15 +440,7 @@ impl World {
         from: i64,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        let now = self.now;
-        let reads = &mut self.training.log_reads;
-        reads.push_back(now);
-        reads.retain(|at| *at > now - MINUTE);
-        // Half of the account's five a second. The clocks of functions that differ may give two turns at once.
-        let (reads, clocks_differ) = (reads.len(), self.plan.skew_ms_max > 0);
-        if reads > LOG_READS_MAX && !clocks_differ {
-            self.check.violation(now, &format!("pace: {reads} pages of logs were read in a minute"));
-        }
+        self.check_read_rate();
         let index = self.training.find(name, self.now)?;
         let site = Site::Call(self.function, Op::ReadLog);
         let lag =

@@ -48,7 +48,8 @@ pub(super) fn moved_on(state: &State) -> Option<Ruling> {
     if !state.grants.is_settled() {
         return None;
     }
-    let present = month_of(state.now);
+    // The time of a line may be wrong, so only the sweeper's time ends a month.
+    let present = month_of(state.clock);
     let (month, amount) = state.grants.unspent_before(&present, unspent)?;
     let n = state.grants.returned.saturating_add(1);
     Some(Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount, moved_to: Some(present) }))
@@ -99,13 +100,16 @@ pub(crate) fn has_expired(state: &State) -> bool {
         && !state.is_paused()
 }
 
-/// Returns when the month's cap is asked again, when the wait for it expires, and when the month ends.
+/// Returns when the month's cap is asked again, and when the wait for it expires.
 pub(super) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
     // A tuning that is ending asks only for its refit.
     let asks = state.status == Status::Active || state.refit.is_some();
     let denied = state.grants.denied.filter(|_| asks);
     let patience = denied.map(|denied| denied.since + GRANT_PATIENCE);
-    // Its unspent grants move on then.
-    let turn = state.ledger.granted.map(|_| month_end(state.now));
-    denied.map(|denied| denied.retry_at).into_iter().chain(patience).chain(turn)
+    denied.map(|denied| denied.retry_at).into_iter().chain(patience)
+}
+
+/// Returns when the month ends, so that unspent grants move on.
+pub(super) fn turn_of_month(state: &State) -> Option<Time> {
+    state.ledger.granted.map(|_| month_end(state.clock))
 }

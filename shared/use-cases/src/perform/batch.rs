@@ -153,7 +153,10 @@ where
         }
         let (id, action) = (part.tuning.as_str(), part.done.action.as_str());
         let performed = match position(action) {
-            STARTS => self.perform_start(id, action).await,
+            STARTS => {
+                let started = self.perform_start(id, action).await;
+                started.map(|started| started.unwrap_or_else(|why| Performed::Deferred(why.to_string())))
+            }
             _ => self.perform_with_page_limit(id, action, LOG_PAGES).await,
         };
         part.progress = match performed {

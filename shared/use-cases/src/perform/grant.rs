@@ -8,6 +8,7 @@ use tuning::fact::{Fact, Recorded};
 use tuning::grants::month_of;
 use tuning::limits::CAP_LEVELS;
 use tuning::money::MicroUsd;
+use tuning::time::Millis;
 use wire::names::digest;
 use wire::stored::{self, MonthRow, REVISION};
 
@@ -19,6 +20,9 @@ use crate::store::StoreError;
 
 /// Number of tries after lost races before the action is deferred.
 const RACES_MAX: usize = 8;
+/// No money is granted so early in a month: a sweep lets the tunings move their unspent grants on, and these count for
+/// the new month's cap.
+const TURN: Millis = Millis::from_seconds(180);
 /// Index of the fact in the transaction. The rows of months follow.
 const FACT_WRITE: usize = 0;
 
@@ -38,7 +42,11 @@ where
         least: MicroUsd,
         wanted: MicroUsd,
     ) -> Result<Outcome, StoreError> {
-        let month = month_of(self.clock.now());
+        let now = self.clock.now();
+        let month = month_of(now);
+        if self.monthly_cap.is_some() && month_of(now - TURN) != month {
+            return Ok(Outcome::Later("the unspent grants of the last month move on first".to_owned()));
+        }
         for _ in 0..RACES_MAX {
             let (mut row, unchanged) = self.month(&month).await?;
             let left = self.monthly_cap.map_or(wanted, |cap| row.left(cap));
@@ -103,13 +111,12 @@ where
         fact: &Recorded,
     ) -> Result<bool, StoreError> {
         let mut writes = vec![Write::Put(stored::fact_row(id, fact), Condition::NotExists)];
-        let mut changes = format!("{id} {} {fact:?}", fact.key);
         for (mut row, unchanged) in rows {
             row.revision += 1;
-            changes += &format!(" {} {}", row.month, row.revision);
             writes.push(Write::Put(row.row(), unchanged));
         }
-        match self.store.table.transact(writes, &digest(changes.as_bytes())).await {
+        let token = digest(format!("{id} {writes:?}").as_bytes());
+        match self.store.table.transact(writes, &token).await {
             Ok(()) => Ok(true),
             Err(TableError::Conflict(failed)) if failed.contains(&FACT_WRITE) => Ok(true),
             // Overlapping transactions are throttled without a hint which one came first. The next try reads the row

@@ -13,7 +13,7 @@ use crate::store::Tuning;
 
 /// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
 /// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
-pub(crate) const LOG_PAGES_MAX: usize = 100;
+pub(crate) const LOG_PAGES_MAX: usize = 40;
 /// How far the clocks of the controller and of a job's instances may differ. A search from the beginning of time can
 /// cost many empty pages.
 const CLOCKS: Millis = Millis::from_seconds(3_600);

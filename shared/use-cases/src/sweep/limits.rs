@@ -67,8 +67,8 @@ impl<V> PerCallKind<V> {
 pub enum Silence {
     /// From this time on in every sweep: the checks are what reads its log.
     After(Millis),
-    /// The log is delivered, so a check only repairs what was lost. The first check is due when a delivered line would be
-    /// late, and not before the time of two epochs. The time between two checks doubles, up to 15 minutes.
+    /// The log is delivered, so a check only repairs what was lost. The first check is due when the line of the next epoch
+    /// is late. The time between two checks doubles, up to 15 minutes.
     Delivered,
 }
 

@@ -66,7 +66,8 @@ pub(super) fn is_silent(loaded: &Loaded, trial: &Trial, job: &Job, now: Time, si
         Silence::After(span) => silent >= span,
         Silence::Delivered => {
             let epoch = usual_epoch(&tuning.definition, state, trial, job).unwrap_or(Millis::ZERO);
-            let first = (epoch * 2).clamp(LINE_LATE, CHECK_EVERY_MAX);
+            // Then the line of the next epoch is late.
+            let first = (epoch + LINE_LATE).min(CHECK_EVERY_MAX);
             let seen_due = job_seen_due_at(&tuning.definition, state, job).is_some_and(|due| now >= due);
             seen_due || is_check_due(silent, first)
         }

@@ -1,8 +1,8 @@
 //! Wraps the training service for a sweep: counts and paces calls, and refuses them when the sweep's limit is reached.
 //!
 //! A refusal is the error `Throttled`, so the operation is deferred as if the service itself had throttled it. This is
-//! rare, because a sweep waits for its turn before it starts an operation. No call is made after the sweep's deadline:
-//! a function that was frozen does nothing more after it resumes.
+//! rare, because a sweep waits for its turn before it starts an operation. No call that changes anything is made
+//! after the sweep's deadline: a function that was frozen does nothing more after it resumes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -201,6 +201,8 @@ impl<J: JobLogs, C: Timer> JobLogs for Metered<J, C> {
         from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        self.spend(CallKind::Log).await?.read(name, host, from, page).await
+        let read = self.spend(CallKind::Log).await?.read(name, host, from, page).await;
+        self.lock().refused |= matches!(read, Err(TrainingJobsError::NoTurn(_)));
+        read
     }
 }

@@ -19,7 +19,7 @@ const FAILURES_LISTED: usize = 20;
 const STUCK: Millis = Millis::from_seconds(600);
 /// Time after a step after which the actuator should have tried the actions ordered by it.
 const MISSED: Millis = Millis::from_seconds(15);
-/// The same of actions that a busy actuator leaves to a sweep: starts and reads.
+/// The same of reads.
 const LEFT: Millis = Millis::from_seconds(120);
 
 /// A running sweep.
@@ -102,12 +102,14 @@ impl Run {
         }
     }
 
-    /// Counts a due action of the current tuning as missed, if the actuator should have tried it already.
+    /// Counts a due action of the current tuning as missed, if the actuator should have tried it already. A start may wait
+    /// long for its turn, and a busy actuator leaves reads to a sweep.
     pub(super) fn count_if_missed(&mut self, row: &ActionRow) {
-        let is_left = matches!(
-            row.order,
-            Order::Start { .. } | Order::ReadRest { .. } | Order::ReadLog { .. } | Order::Look { .. }
-        );
+        if matches!(row.order, Order::Start { .. }) {
+            return;
+        }
+        let is_left =
+            matches!(row.order, Order::ReadRest { .. } | Order::ReadLog { .. } | Order::Look { .. });
         let late = if is_left { LEFT } else { MISSED };
         self.swept.missed += usize::from(row.tries == 0 && self.since_step >= late);
     }

@@ -15,7 +15,7 @@ use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
-use crate::perform::Due;
+use crate::perform::{Due, Performed};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
@@ -29,6 +29,8 @@ const SILENT_TUNING: Millis = Millis::from_seconds(90);
 pub(super) const READS_AT_ONCE: usize = 8;
 /// Number of due starts that a sweep keeps to choose from.
 const STARTS_QUEUED: usize = 1_000;
+/// Wait for a turn to become free.
+const NEXT_TURN: Millis = Millis::from_seconds(1);
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
@@ -288,22 +290,31 @@ where
         }
     }
 
-    /// Makes the due starts, the first one of each tuning, then the second ones, and so on. Waits for its turn before the
-    /// claim, so that no claim expires during the wait.
-    pub(super) async fn make_starts(&self, run: &mut Run) {
-        for DueAction { id, action, after } in in_turns(std::mem::take(&mut run.starts)) {
-            if !self.has_time(run, STARTS_SHARE) || !self.actuator.jobs.turn(CallKind::Create).await {
-                run.leave_to_next_sweep(&after);
-                continue;
+    /// Makes the due starts, the first one of each tuning, then the second ones, and so on. Returns their results; `None` =
+    /// left to the next sweep.
+    pub(super) async fn make_starts(&self, begun: Time, lost: bool, starts: Vec<DueAction>) -> Vec<Start> {
+        let until = begun + self.limits.time_ms.percent(STARTS_SHARE);
+        let mut made = Vec::new();
+        for due in in_turns(starts) {
+            let mut result = None;
+            while result.is_none()
+                && !lost
+                && self.now() < until
+                && self.actuator.jobs.turn(CallKind::Create).await
+            {
+                result = match self.actuator.perform_start(&due.id, &due.action).await {
+                    Ok(Ok(performed)) => Some(Ok(performed)),
+                    // The actuators have taken all turns of the next seconds.
+                    Ok(Err(_)) => {
+                        self.actuator.clock.pause(NEXT_TURN).await;
+                        None
+                    }
+                    Err(error) => Some(Err(error)),
+                };
             }
-            match self.actuator.perform_start(&id, &action).await {
-                Ok(performed) => {
-                    run.swept.settled.starts += usize::from(performed.is_done());
-                    run.record_result(&id, &action, &performed);
-                }
-                Err(error) => run.failed_for(&id, error),
-            }
+            made.push((due, result));
         }
+        made
     }
 
     /// Removes an ended tuning from the active ones once its notices are published.
@@ -334,6 +345,23 @@ where
     /// Returns the current time.
     pub(super) fn now(&self) -> Time {
         self.actuator.clock.now()
+    }
+}
+
+/// A due start and its result.
+pub(super) type Start = (DueAction, Option<Result<Performed, StoreError>>);
+
+/// Counts the results of starts.
+pub(super) fn record_starts(run: &mut Run, starts: Vec<Start>) {
+    for (DueAction { id, action, after }, result) in starts {
+        match result {
+            None => run.leave_to_next_sweep(&after),
+            Some(Ok(performed)) => {
+                run.swept.settled.starts += usize::from(performed.is_done());
+                run.record_result(&id, &action, &performed);
+            }
+            Some(Err(error)) => run.failed_for(&id, error),
+        }
     }
 }
 

@@ -159,9 +159,22 @@ fn a_request_that_loses_every_race_is_deferred() {
     let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
     let performed = now(stack.actuator.perform("a-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
-    stack.time.pass(1_000);
+    stack.time.pass(182_000);
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!(stack.granted("a-1", 1).0, 4);
+}
+
+/// The tunings first move their unspent grants on, which count for the new month.
+#[test]
+fn the_first_minutes_of_a_month_grant_nothing() {
+    let stack = Stack::new(100);
+    let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
+    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
+    stack.time.set(NOVEMBER + 179_000);
+    assert!(matches!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Deferred(_))));
+    stack.time.pass(5_000);
+    assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
+    assert_eq!(stack.month("2026-12"), 4);
 }
 
 /// The table does not say which of two overlapping transactions wins. One request was deferred until its claim expired.
@@ -195,7 +208,7 @@ fn regression_a_table_error_releases_the_claim() {
 fn money_that_moves_on_counts_for_the_next_month_even_above_its_cap() {
     let stack = Stack::new(10);
     assert_eq!(stack.ask("a-1", 1, 1, 8), (8, Some(80)));
-    stack.time.set(NOVEMBER + 2_000);
+    stack.time.set(NOVEMBER + 182_000);
     assert_eq!(stack.ask("b-1", 1, 1, 6), (6, Some(50)));
     let (month, moved_to) = (MONTH.to_owned(), Some("2026-12".to_owned()));
     let amount = MicroUsd(5_000_000);
@@ -212,7 +225,7 @@ fn money_that_moves_on_counts_for_the_next_month_even_above_its_cap() {
 fn money_is_returned_once_and_to_its_month() {
     let stack = Stack::new(10);
     assert_eq!(stack.ask("a-1", 1, 1, 8), (8, Some(80)));
-    stack.time.set(NOVEMBER + 2_000);
+    stack.time.set(NOVEMBER + 182_000);
     // December has its own cap.
     assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
     let amount = MicroUsd(5_000_000);

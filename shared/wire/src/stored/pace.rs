@@ -21,7 +21,7 @@ pub const PACE: &str = "PACE";
 pub struct PaceRow {
     /// The limited call: `starts` or `log-pages`.
     pub of: String,
-    /// The next turn that nobody has taken.
+    /// The next free turn.
     pub next: Time,
     /// Turns to come, by the tuning that took them.
     pub taken: BTreeMap<String, Vec<Time>>,

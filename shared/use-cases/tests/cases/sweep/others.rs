@@ -49,10 +49,11 @@ fn a_long_silent_training_is_not_reported_as_stuck() {
 #[test]
 fn regression_actions_that_no_actuator_tried_are_reported_as_missed() {
     let world = World::new();
-    world.submit("one", 3);
-    world.pass(2 * MINUTE);
+    let id = world.running("one", 3);
+    world.stop_tuning(&id);
+    world.pass(15 * SECOND);
     let swept = world.sweep(unpaced());
-    assert_eq!((swept.missed, swept.settled.starts), (3, 3));
+    assert_eq!((swept.missed, swept.settled.stops), (3, 3));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).missed, 0);
 }
@@ -94,8 +95,9 @@ fn values_that_no_log_batch_brought_in_four_minutes_are_missed_deliveries() {
 #[test]
 fn a_recent_action_is_not_reported_as_missed() {
     let world = World::new();
-    world.submit("one", 3);
+    let id = world.running("one", 3);
+    world.stop_tuning(&id);
     world.pass(14 * SECOND);
     let swept = world.sweep(unpaced());
-    assert_eq!((swept.missed, swept.settled.starts), (0, 3));
+    assert_eq!((swept.missed, swept.settled.stops), (0, 3));
 }

@@ -94,18 +94,18 @@ fn taken(world: &World, next: i64, taken: BTreeMap<String, Vec<Time>>) {
     now(world.write(Write::Put(row.row(), Condition::Always))).unwrap();
 }
 
-/// A tuning with many starts gets no turn until one of its four has come, so the next turns belong to the others.
+/// A tuning with many starts gets no turn until one of its two has come, so the next turns belong to the others.
 #[test]
-fn a_tuning_takes_at_most_four_turns_ahead() {
+fn a_tuning_takes_at_most_two_turns_ahead() {
     let world = World::new();
-    let turns = (1..=4).map(|n| Time(BEGIN + n * SECOND)).collect();
-    taken(&world, 5, BTreeMap::from([("large".to_owned(), turns)]));
+    let turns = (1..=2).map(|n| Time(BEGIN + n * SECOND)).collect();
+    taken(&world, 3, BTreeMap::from([("large".to_owned(), turns)]));
     let refused = now(world.paced().turn_to_create("large")).unwrap_err().to_string();
-    assert!(refused.starts_with("no turn for CreateTrainingJob yet"), "{refused}");
+    assert!(refused.starts_with("CreateTrainingJob was not sent"), "{refused}");
     now(world.paced().turn_to_create("small")).unwrap();
-    assert_eq!(world.lock().now, BEGIN + 5 * SECOND);
+    assert_eq!(world.lock().now, BEGIN + 3 * SECOND);
     now(world.paced().turn_to_create("large")).unwrap();
-    assert_eq!(world.lock().now, BEGIN + 6 * SECOND);
+    assert_eq!(world.lock().now, BEGIN + 4 * SECOND);
 }
 
 #[test]
@@ -113,13 +113,13 @@ fn a_start_without_a_turn_is_left_to_the_sweeper_and_its_row_does_not_change() {
     let world = World::new();
     let id = world.submit("one", 1);
     let job = world.live(&id)[0];
-    taken(&world, 30, BTreeMap::new());
+    taken(&world, 6, BTreeMap::new());
     let before = start_row(&world, &id, job);
     let acts = deliver(&world, &id);
     let Some(Performed::Deferred(why)) = &acts.parts[0].done.performed else { panic!("{acts:?}") };
-    assert!(why.starts_with("no turn for CreateTrainingJob yet"), "{why}");
+    assert!(why.starts_with("CreateTrainingJob was not sent"), "{why}");
     assert_eq!(start_row(&world, &id, job), before);
-    world.pass(30 * SECOND);
+    world.pass(6 * SECOND);
     let swept = world.sweep(unpaced());
     assert_eq!((swept.settled.starts, swept.missed), (1, 0));
 }
@@ -154,4 +154,37 @@ fn an_order_without_a_rate_limit_needs_no_turn() {
     let stopped = now(world.actuator(world.paced()).perform(&id, &format!("stop-{job}"))).unwrap();
     assert!(stopped.is_done());
     assert!(now(world.get(&PaceRow::key("starts"))).unwrap().is_none());
+}
+
+/// A sweep waits for turns that the actuators have taken, rather than giving up its starts.
+#[test]
+fn a_sweep_waits_until_turns_are_free() {
+    let world = World::new();
+    world.submit("one", 20);
+    taken(&world, 6, BTreeMap::new());
+    let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
+    let swept = now(sweeper.sweep()).unwrap();
+    assert_eq!((swept.settled.starts, swept.left, swept.performed.deferred), (20, 0, 0));
+}
+
+/// The pages of a log wait for their turns too, and a sweep must still read the longest log to its end.
+#[test]
+fn a_log_of_the_longest_length_is_read_in_one_sweep() {
+    let world = World::new();
+    let id = world.running("one", 1);
+    let name = training_job_name(&id, world.live(&id)[0]);
+    if let Some(job) = world.lock().jobs.get_mut(&name) {
+        job.log_pages = 80;
+        job.status = "Failed";
+    }
+    world.pass(3 * MINUTE);
+    let mut cut = Vec::new();
+    for _ in 0..4 {
+        let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
+        cut.extend(now(sweeper.sweep()).unwrap().logs_cut);
+        world.decide(&id, &[]);
+        world.pass(MINUTE);
+    }
+    assert_eq!(cut, []);
+    assert!(!world.live(&id).iter().any(|job| training_job_name(&id, *job) == name), "the job is concluded");
 }

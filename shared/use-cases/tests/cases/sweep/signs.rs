@@ -10,7 +10,7 @@ use use_cases::sweep::{CallKind, Limits, Silence};
 use wire::events::logs::lines_to_facts;
 use wire::names::training_job_name;
 
-use super::world::{HOUR, MINUTE, World, now, request, unpaced};
+use super::world::{HOUR, MINUTE, SECOND, World, now, request, unpaced};
 
 /// Returns the number of facts that report a job as seen.
 fn signs(world: &World) -> usize {
@@ -123,7 +123,7 @@ fn a_job_whose_log_is_lost_is_checked_less_and_less_often_where_logs_are_deliver
     world.create_job(&training_job_name(&id, world.live(&id)[0]), "ours");
     let times = checks(&world, &id, 80, 1, 5);
     // Every check is repeated by the next sweep, since a sweep may come a little too early or too late.
-    assert_eq!(times, [9, 10, 13, 14, 21, 22, 36, 37, 51, 52, 66, 67]);
+    assert_eq!(times, [10, 11, 15, 16, 25, 26, 40, 41, 55, 56, 70, 71]);
 }
 
 #[test]
@@ -141,4 +141,28 @@ fn a_job_past_its_reservation_is_seen_in_time_where_logs_are_delivered() {
     // Fifteen minutes are reserved, and each sign of life reserves four more.
     let late: Vec<i64> = times.into_iter().filter(|minute| *minute >= 15).collect();
     assert_eq!(late, [15, 19, 23, 27]);
+}
+
+/// A dead subscription must show, whatever an epoch takes.
+#[test]
+fn regression_lost_lines_count_as_missed_deliveries_where_logs_are_delivered() {
+    for epoch in [30, 60, 90, 120, 180, 300] {
+        let world = World::new();
+        let id = world.running("one", 1);
+        let (job, begun) = (world.live(&id)[0], world.lock().now);
+        let name = training_job_name(&id, job);
+        let mut missed = 0;
+        for minute in 1..=30 {
+            world.pass(MINUTE);
+            if let Some(job) = world.lock().jobs.get_mut(&name) {
+                job.trains = true;
+                let printed = (1..=3).map(|n| begun + n * epoch * SECOND);
+                let printed = printed.filter(|at| *at <= begun + minute * MINUTE);
+                job.lines = printed.map(|at| (at, "auc=0.5".to_owned())).collect();
+            }
+            missed += world.sweep(Limits { silence: Silence::Delivered, ..unpaced() }).deliveries_missed;
+            world.decide(&id, &[]);
+        }
+        assert!(missed > 0, "epochs of {epoch} s");
+    }
 }
