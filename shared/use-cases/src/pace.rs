@@ -60,6 +60,7 @@ const LOG_PAGES: Limit = Limit {
 
 /// Number of lost races for a turn after which a call gets none.
 const RACES_MAX: u32 = 32;
+
 /// A training service whose starts and log pages are paced through the table.
 #[derive(Debug)]
 pub struct Paced<J, T, C> {

@@ -15,7 +15,7 @@ use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
-use crate::perform::{Due, Performed};
+use crate::perform::{Due, Effect, Performed};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
@@ -188,8 +188,14 @@ where
         }
         // The stop of a job cancels its start, so such a job is not started first.
         if job.stop.is_none() && !job.accepted && !job.is_closed() {
-            let action = format!("start-{key}");
-            ring |= self.queue_if_due(run, id, action, STARTS_QUEUED, |run| &mut run.starts).await?;
+            // Its row is read when its turn comes: reading the rows of a thousand starts takes longer than making some.
+            let is_due = job.deferred.as_ref().is_none_or(|(until, _)| *until <= self.now());
+            let after = run.swept.cursor.heal.clone();
+            if is_due && run.starts.len() < STARTS_QUEUED {
+                run.starts.push(DueAction { id: id.to_owned(), action: format!("start-{key}"), after });
+            } else if is_due {
+                run.leave_to_next_sweep(&after);
+            }
         }
         Ok(ring)
     }
@@ -303,7 +309,11 @@ where
                 && self.actuator.jobs.turn(CallKind::Create).await
             {
                 result = match self.actuator.perform_start(&due.id, &due.action).await {
-                    Ok(Ok(performed)) => Some(Ok(performed)),
+                    Ok(Ok(performed)) => {
+                        let is_unheard = performed == Performed::Done(Effect::AlreadySettled);
+                        let rung = if is_unheard { self.ring(&due.id).await } else { Ok(()) };
+                        Some(rung.map(|()| performed))
+                    }
                     // The actuators have taken all turns of the next seconds.
                     Ok(Err(_)) => {
                         self.actuator.clock.pause(NEXT_TURN).await;
@@ -337,6 +347,11 @@ where
         Ok(self.store.table.write(Write::Delete(key, Condition::Always)).await?)
     }
 
+    /// Makes the decider read all facts of tuning `id`.
+    async fn ring(&self, id: &str) -> Result<(), StoreError> {
+        Ok(record::ring(&*self.store.table, id, self.now()).await?)
+    }
+
     /// Stores a fact of tuning `id`. Returns whether it was known.
     pub(super) async fn put(&self, id: &str, fact: &Recorded) -> Result<bool, StoreError> {
         Ok(record::put(&*self.store.table, id, fact).await? == Put::Known)
@@ -357,7 +372,8 @@ pub(super) fn record_starts(run: &mut Run, starts: Vec<Start>) {
         match result {
             None => run.leave_to_next_sweep(&after),
             Some(Ok(performed)) => {
-                run.swept.settled.starts += usize::from(performed.is_done());
+                let made = performed.is_done() && performed != Performed::Done(Effect::AlreadySettled);
+                run.swept.settled.starts += usize::from(made);
                 run.record_result(&id, &action, &performed);
             }
             Some(Err(error)) => run.failed_for(&id, error),
