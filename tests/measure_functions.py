@@ -159,6 +159,7 @@ def environment(function, endpoint):
         "CALLS_FROM": "ApiGateway",
         "API_SECRET": API_SECRET,
         "EVENT_BUS_NAME": "measure",
+        "METRICS_FROM": "Subscription",
         "REQUIRE_COST_CAP": "false",
         "REQUIRE_VPC": "false",
         "PRICES_IN_REQUESTS": "Any",

@@ -174,8 +174,8 @@ class Archive(unittest.TestCase):
                 ["Runtime", "Handler", "Timeout", "MemorySize", "Architectures", "CodeSha256", "Description"]}
         kept["Log"] = found["Configuration"]["LoggingConfig"]["LogGroup"].replace(stack, "STACK")
         variables = found["Configuration"]["Environment"]["Variables"]
-        # The table's name is generated. Its variable must exist.
-        kept["Variables"] = {name: None if name == "TABLE_NAME" else value.replace(stack, "STACK")
+        # The name of the table and the secret are generated. Their variables must exist.
+        kept["Variables"] = {name: None if name in ["TABLE_NAME", "API_SECRET"] else value.replace(stack, "STACK")
                              for name, value in variables.items()}
         return kept | {"Tags": {tag: value for tag, value in found.get("Tags", {}).items() if tag.startswith("lambda:")}}
 

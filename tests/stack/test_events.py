@@ -113,6 +113,7 @@ class Samples(unittest.TestCase):
             "STACK_NAME": STACK,
             "ACCOUNT_ARN": "arn:aws:sagemaker:us-east-1:111122223333:*",
             "EVENT_BUS_NAME": "default",
+            "METRICS_FROM": "Subscription",
             "CALLS_FROM": "ApiGateway",
             "API_SECRET": API_SECRET,
             "REQUIRE_COST_CAP": "false",

@@ -17,6 +17,7 @@ async fn stage(service: &Service) -> Stage {
         stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
     stage.set_variable("EVENT_BUS_NAME", "bus");
+    stage.set_variable("METRICS_FROM", "Subscription");
     stage
 }
 

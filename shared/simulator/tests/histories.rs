@@ -90,6 +90,10 @@ fn every_fault_strikes_everywhere_and_every_rule_is_used() {
     for seed in 0..CLOCKS_THAT_DIFFER {
         add(&mut report, &changes_by_clocks_that_differ(seed));
     }
+    // A trial that ends past the level of its rung, and one that is judged without a value. Both are seldom drawn.
+    for seed in [901_064, 901_114] {
+        add(&mut report, &Run::drawn(seed));
+    }
     for seed in PARTS * SEEDS_PER_PART..SEEDS_MAX {
         if report.missing().is_empty() {
             break;

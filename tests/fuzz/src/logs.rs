@@ -48,7 +48,8 @@ fn json_batch(json: &[u8]) {
         }
         Err(error) => {
             check_error_text(&error);
-            assert_eq!(delivered, Err(EventError::Unreadable(error)));
+            // The name of the stream is read first, so another error may come first.
+            assert!(matches!(delivered, Err(EventError::Unreadable(_))), "{delivered:?}");
         }
     }
 }

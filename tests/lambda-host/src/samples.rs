@@ -43,6 +43,7 @@ async fn stage(service: &Service, function: &str, file: &str) -> Stage {
         stage.set_variable(&format!("AWS_ENDPOINT_URL_{name}"), &service.endpoint);
     }
     stage.set_variable("EVENT_BUS_NAME", "bus");
+    stage.set_variable("METRICS_FROM", "Subscription");
     stage.set_variable("STACK_NAME", SAMPLE_STACK);
     if file.contains("create") {
         return stage;
