@@ -97,6 +97,8 @@ where
         join(stopped, hand_over::hand_over(elsewhere, starts)).await;
         for part in starts.iter_mut().filter(|part| !matches!(part.progress, Progress::Done)) {
             self.act_until(starts_until, &has_time, part).await;
+            // The next start may wait for its turn, and the tuning may end before.
+            self.announce(&has_time, part).await;
         }
         for part in money {
             self.act_while(&has_time, part).await;
@@ -108,16 +110,23 @@ where
             self.act_until(until, &has_time, part).await;
         }
         // Publish last, so that a slow event bus does not delay a stop.
-        for Part { tuning, done, .. } in &mut acts.parts {
-            let Some(performed) = &done.performed else { continue };
-            let Some(announcement) = Announcement::of(&done.action, performed) else { continue };
-            let published = if has_time() {
-                self.publish(tuning, announcement).await
-            } else {
-                Err("no time left".to_owned())
-            };
-            done.unpublished = published.err();
+        for part in acts.parts.iter_mut().filter(|part| position(&part.done.action) != STARTS) {
+            self.announce(&has_time, part).await;
         }
+    }
+
+    /// Publishes the event of an action, if it has one.
+    async fn announce(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<Act>) {
+        let Part { tuning, done, .. } = part;
+        let announcement =
+            done.performed.as_ref().and_then(|performed| Announcement::of(&done.action, performed));
+        let Some(announcement) = announcement else { return };
+        let published = if has_time() {
+            self.publish(tuning, announcement).await
+        } else {
+            Err("no time left".to_owned())
+        };
+        done.unpublished = published.err();
     }
 
     /// Performs the actions, `at_once` at a time.
