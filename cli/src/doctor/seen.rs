@@ -1,12 +1,13 @@
 //! The observations of the doctor: responses with this machine's time, in milliseconds since 1970. Judges nothing.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use api_client::ServiceError;
+use local::host::SystemClock;
 use serde_json::Value;
 use tuning::fact::{Fact, JobKey, Recorded};
 use tuning::money::MicroUsd;
+use use_cases::ports::Clock;
 use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
@@ -144,6 +145,5 @@ pub(super) fn milliseconds(seconds: &Value) -> Option<i64> {
 
 /// Returns this machine's time, in milliseconds since 1970.
 pub(super) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    SystemClock.now().0
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use tuning::money::MicroUsd;
-use wire::forecast::{Delivery, Overrun, Times};
+use wire::forecast::{MetricsFrom, Overrun, Times};
 use wire::request::RungExecution;
 
 use super::Outlook;
 use super::show::{dollars, thousandths, time};
 use crate::text::{table, usd};
 
-const DELIVERIES: [Delivery; 2] = [Delivery::Subscription, Delivery::Polling];
+const WAYS: [MetricsFrom; 2] = [MetricsFrom::Subscription, MetricsFrom::Polling];
 
 /// The overruns of one stopped trial.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct LateStops {
 
 #[derive(Debug)]
 struct Row {
-    delivery: Delivery,
+    metrics_from: MetricsFrom,
     /// `Typical` or `Documented`.
     delay: &'static str,
     delay_ms: u64,
@@ -42,13 +42,13 @@ impl LateStops {
         let left = brackets.plan.max_resource().saturating_sub(lowest);
         let epoch_ms = outlook.epoch_ms.unwrap_or(Times::ASSUMED.epoch_ms);
         let job = &outlook.definition.job;
-        let rows = DELIVERIES.into_iter().flat_map(|delivery| {
-            let delay = delivery.delay(epoch_ms);
+        let rows = WAYS.into_iter().flat_map(|metrics_from| {
+            let delay = metrics_from.delay(epoch_ms);
             [("Typical", delay.typical_ms), ("Documented", delay.documented_ms)].map(|(delay, delay_ms)| {
                 let overrun = Overrun::of(delay_ms, epoch_ms, left);
                 let seconds = overrun.trained_ms.div_ceil(1_000);
                 let cost = job.rate.map(|rate| rate.cost(seconds, job.instance_count, job.volume_gib));
-                Row { delivery, delay, delay_ms, overrun, cost }
+                Row { metrics_from, delay, delay_ms, overrun, cost }
             })
         });
         Some(Self { epoch_ms, assumed: outlook.epoch_ms.is_none(), rows: rows.collect() })
@@ -62,7 +62,7 @@ impl LateStops {
             .iter()
             .map(|row| {
                 let mut cells = vec![
-                    format!("{:?}, {}", row.delivery, row.delay.to_lowercase()),
+                    format!("{:?}, {}", row.metrics_from, row.delay.to_lowercase()),
                     time(row.overrun.trained_ms),
                     epochs(row.overrun.milli_epochs),
                 ];
@@ -82,7 +82,7 @@ impl LateStops {
         let mut shown =
             json!({"EpochSeconds": thousandths(self.epoch_ms), "EpochSecondsAssumed": self.assumed});
         for row in &self.rows {
-            shown[format!("{:?}", row.delivery)][row.delay] = json!({
+            shown[format!("{:?}", row.metrics_from)][row.delay] = json!({
                 "DelaySeconds": thousandths(row.delay_ms),
                 "TrainedSeconds": thousandths(row.overrun.trained_ms),
                 "TrainedEpochs": thousandths(row.overrun.milli_epochs),

@@ -29,7 +29,7 @@ pub fn month_of(time: Time) -> String {
 }
 
 /// Returns when the month of a time ends.
-pub(crate) fn month_end(time: Time) -> Time {
+pub fn month_end(time: Time) -> Time {
     let next = date_of(time).last_of_month().saturating_add(Span::new().days(1));
     let since = next.at(0, 0, 0, 0).duration_since(EPOCH);
     Time(since.as_millis().try_into().unwrap_or(i64::MAX))

@@ -17,7 +17,7 @@ use crate::request::RungExecution;
 
 mod late_stop;
 
-pub use late_stop::{Delay, Delivery, Overrun, SILENCE_MS};
+pub use late_stop::{Delay, MetricsFrom, Overrun, SILENCE_MS};
 
 /// Maximum number of simulated runs. The result is their mean.
 const RUNS_MAX: u32 = 20;

@@ -14,7 +14,7 @@ pub const SILENCE_MS: u64 = 120_000;
 
 /// How a stack receives the log lines of training jobs: its parameter `MetricsFrom`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum MetricsFrom {
     /// CloudWatch Logs sends them.
     Subscription,
     /// The sweeper reads them.
@@ -39,7 +39,7 @@ pub struct Overrun {
     pub milli_epochs: u64,
 }
 
-impl Delivery {
+impl MetricsFrom {
     /// Returns the delays of a program with this time per epoch.
     pub fn delay(self, epoch_ms: u64) -> Delay {
         let (typical_ms, documented_ms) = match self {
@@ -81,12 +81,12 @@ mod tests {
 
     #[test]
     fn polling_reads_a_job_with_long_epochs_in_each_sweep() {
-        let polling = |epoch_ms| Delivery::Polling.delay(epoch_ms);
+        let polling = |epoch_ms| MetricsFrom::Polling.delay(epoch_ms);
         assert_eq!(polling(179_999), Delay { typical_ms: 62_000, documented_ms: 182_000 });
         assert_eq!(polling(180_000), Delay { typical_ms: 32_000, documented_ms: 62_000 });
         let subscription = Delay { typical_ms: 5_000, documented_ms: 182_000 };
         for epoch_ms in [0, 180_000] {
-            assert_eq!(Delivery::Subscription.delay(epoch_ms), subscription);
+            assert_eq!(MetricsFrom::Subscription.delay(epoch_ms), subscription);
         }
     }
 }
