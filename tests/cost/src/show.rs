@@ -71,9 +71,23 @@ fn cents(amount: f64) -> String {
     format!("{:.2}", (thousandths / 10.0).round() / 100.0)
 }
 
-/// Returns whether a document contains a sentence, wherever its lines break.
-pub fn contains(document: &str, sentence: &str) -> bool {
-    document.split_whitespace().collect::<Vec<_>>().join(" ").contains(sentence)
+/// Returns whether a document contains a row or a sentence, wherever its lines break.
+///
+/// Its figures may differ by a twentieth, and by two in the last place. So a change of the controller needs new
+/// documents only if its costs change.
+pub fn contains(document: &str, text: &str) -> bool {
+    let known: Vec<&str> = document.split_whitespace().collect();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    known.windows(words.len()).any(|window| window.iter().zip(&words).all(|(known, word)| agree(known, word)))
+}
+
+fn agree(known: &str, word: &str) -> bool {
+    let (Ok(figure), Ok(counted)) = (known.parse::<f64>(), word.parse::<f64>()) else {
+        return known.trim_end_matches('.') == word.trim_end_matches('.');
+    };
+    let decimals = word.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let two_in_last_place = (0..decimals).fold(2.0, |unit, _| unit / 10.0);
+    (figure - counted).abs() < (counted / 20.0).max(two_in_last_place) + f64::EPSILON
 }
 
 /// Returns the row of a workload: USD per 1,000 training jobs.
@@ -123,4 +137,27 @@ pub fn units(counted: &Counted) -> String {
         all.usage.read_units / jobs,
         counted.history.steps / jobs,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contains;
+
+    #[test]
+    fn close_figures_agree_and_others_do_not() {
+        let document = "| job | 100 | 0.100 | 41 |\nAn idle stack costs 2.20\nUSD a month.";
+        for text in ["| job | 100 | 0.100 | 41 |", "| job | 104 | 0.102 | 43 |", "costs 2.28 USD a month"] {
+            assert!(contains(document, text), "{text}");
+        }
+        let others = [
+            "| jobs | 100 | 0.100 |",
+            "| job | 110 | 0.100 |",
+            "| 0.110 | 41 |",
+            "| 0.100 | 38 |",
+            "costs 2.40 USD",
+        ];
+        for text in others {
+            assert!(!contains(document, text), "{text}");
+        }
+    }
 }
