@@ -226,6 +226,7 @@ impl Claimed {
             jobs: training.clone(),
             bus: EventFile::new(data_dir.join("events.jsonl")),
             clock: SystemClock,
+            pace: None,
             stack: STACK.to_owned(),
             log_lag_ms: Millis::ZERO,
             bills_are_final: true,

@@ -13,7 +13,7 @@ use aws::event_bus::EventBus;
 use dynamodb::DynamoTable;
 use lambda::SystemClock;
 use tuning::time::Millis;
-use use_cases::pace::Paced;
+use use_cases::pace::Pace;
 use use_cases::perform::{ABANDONED, Actuator, CLAIM, LOG_LAG};
 use use_cases::store::Store;
 
@@ -23,18 +23,17 @@ pub use settings::Settings;
 const DEFER: Millis = Millis::from_seconds(5);
 
 /// The actuator on AWS.
-pub type AwsActuator =
-    Actuator<DynamoTable, Paced<SageMaker, DynamoTable, SystemClock>, EventBus, SystemClock>;
+pub type AwsActuator = Actuator<DynamoTable, SageMaker, EventBus, SystemClock>;
 
 /// Creates the actuator. Call this once a process, since its clients hold connections.
 pub fn actuator(account: &SdkConfig, settings: &Settings) -> AwsActuator {
     let table = dynamodb::aws::table_of(account, &settings.table.table_name, settings.table.fact_days);
-    let table = Arc::new(table);
     Actuator {
-        store: Arc::new(Store::new(Arc::clone(&table))),
-        jobs: Paced::new(SageMaker::new(account), table, SystemClock),
+        store: Arc::new(Store::new(Arc::new(table))),
+        jobs: SageMaker::new(account),
         bus: EventBus::new(account, settings.event_bus_name.clone()),
         clock: SystemClock,
+        pace: Some(Pace::default()),
         stack: settings.table.stack_name.clone(),
         log_lag_ms: LOG_LAG,
         bills_are_final: false,

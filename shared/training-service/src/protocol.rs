@@ -74,9 +74,7 @@ impl From<TrainingJobsError> for ApiError {
                 Self::validation(message)
             }
             TrainingJobsError::LimitExceeded(message) => Self::new(bad, "ResourceLimitExceeded", message),
-            TrainingJobsError::Throttled | TrainingJobsError::NoTurn(_) => {
-                Self::new(bad, "ThrottlingException", "Rate exceeded")
-            }
+            TrainingJobsError::Throttled => Self::new(bad, "ThrottlingException", "Rate exceeded"),
             TrainingJobsError::Unavailable(message) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
             }

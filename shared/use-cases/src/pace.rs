@@ -1,23 +1,18 @@
-//! Wraps the training service: paces the calls whose rate limit all programs of an account share.
+//! Paces the calls whose rate limit all programs of an account share.
 //!
 //! Each of these calls has a token bucket (the generic cell rate algorithm, ITU-T I.371) in one row of the table. The
-//! actuator and the sweeper, and all invocations of both, take their turns from it. A tuning takes only a few turns ahead,
-//! so tunings that wait share the rate, however many starts each has ordered. No function polls: a turn is a time to wait for,
-//! and a call without one is left to a later sweep.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+//! actuator and the sweeper, and all invocations of both, take their turns from it. A tuning takes only a few turns ahead.
+//! So tunings that wait share the rate, however many starts each has ordered. No function polls: a turn is a time to wait
+//! for, and a call without one is left to a later sweep.
 
 use futures_util::lock::Mutex;
-use serde_json::Value;
 use tuning::time::{Millis, Time};
 use wire::stored::{PaceRow, REVISION};
 
-use crate::ports::Timer;
+use crate::perform::Actuator;
 use crate::ports::table::{Condition, Table, TableError, Write};
-use crate::ports::training::{
-    Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
-};
+use crate::ports::training::{JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 /// The rate limit of one call.
@@ -25,8 +20,6 @@ use crate::store::StoreError;
 struct Limit {
     /// The sort key of its row.
     of: &'static str,
-    /// The call, for messages.
-    call: &'static str,
     /// Interval between two turns.
     every: Millis,
     /// Number of turns that an idle account may take at once.
@@ -39,41 +32,33 @@ struct Limit {
 }
 
 /// AWS publishes no rate of `CreateTrainingJob`. Users report throttling from about one call a second, or five
-/// processes at once.
-const STARTS: Limit = Limit {
-    of: "starts",
-    call: "CreateTrainingJob",
-    every: Millis::from_seconds(1),
-    burst: 3,
-    ahead: 2,
-    wait: Millis::from_seconds(5),
-};
+/// processes at once. The interval is longer than a second, because calls do not arrive as regularly as they are sent.
+const STARTS: Limit =
+    Limit { of: "starts", every: Millis(1_250), burst: 3, ahead: 2, wait: Millis::from_seconds(5) };
 /// Half of the account's fixed 5 `FilterLogEvents` a second. The other half belongs to the user's programs.
-const LOG_PAGES: Limit = Limit {
-    of: "log-pages",
-    call: "FilterLogEvents",
-    every: Millis(400),
-    burst: 1,
-    ahead: 1,
-    wait: Millis::from_seconds(5),
-};
+const LOG_PAGES: Limit =
+    Limit { of: "log-pages", every: Millis(400), burst: 1, ahead: 1, wait: Millis::from_seconds(5) };
 
 /// Number of lost races for a turn after which a call gets none.
 const RACES_MAX: u32 = 32;
 
-/// A training service whose starts and log pages are paced through the table.
+/// The buckets of a stack.
 #[derive(Debug)]
-pub struct Paced<J, T, C> {
-    jobs: J,
-    table: Arc<T>,
-    clock: C,
-    starts: Bucket,
-    log_pages: Bucket,
+pub struct Pace {
+    pub(crate) starts: Bucket,
+    pub(crate) log_pages: Bucket,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        let bucket = |limit| Bucket { limit, row: Mutex::new(None) };
+        Self { starts: bucket(STARTS), log_pages: bucket(LOG_PAGES) }
+    }
 }
 
 /// A bucket, and its row as this process knows it. The lock is held while a turn is taken, not during the wait for it.
 #[derive(Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     limit: Limit,
     row: Mutex<Option<PaceRow>>,
 }
@@ -88,41 +73,37 @@ enum Taken {
     LostRace,
 }
 
-impl<J, T: Table, C: Timer> Paced<J, T, C> {
-    /// Creates a wrapper of `jobs` that keeps its turns in `table`.
-    pub fn new(jobs: J, table: Arc<T>, clock: C) -> Self {
-        let bucket = |limit| Bucket { limit, row: Mutex::new(None) };
-        Self { jobs, table, clock, starts: bucket(STARTS), log_pages: bucket(LOG_PAGES) }
-    }
-
-    /// Waits for a turn of `bucket`, for `tuning` if tunings share the turns. Returns [`TrainingJobsError::NoTurn`] if the
-    /// wait would be too long.
-    async fn turn(&self, bucket: &Bucket, tuning: Option<&str>) -> Result<(), TrainingJobsError> {
-        let call = bucket.limit.call;
+impl Bucket {
+    /// Waits for a turn, for `tuning` if tunings share the turns. Returns `false` if none comes soon.
+    pub(crate) async fn turn(
+        &self,
+        table: &impl Table,
+        clock: &impl Timer,
+        tuning: Option<&str>,
+    ) -> Result<bool, StoreError> {
         for _ in 0..RACES_MAX {
-            match self.take(bucket, tuning).await {
-                Ok(Taken::Turn(at)) => {
-                    self.clock.pause((at - self.clock.now()).max(Millis::ZERO)).await;
-                    return Ok(());
+            match self.take(table, tuning, clock.now()).await? {
+                Taken::Turn(at) => {
+                    clock.pause((at - clock.now()).max(Millis::ZERO)).await;
+                    return Ok(true);
                 }
-                Ok(Taken::Nothing) => return Err(no_turn(call, "all tunings of the stack share its rate")),
-                Ok(Taken::LostRace) => {}
-                Err(error) => return Err(no_turn(call, &error.to_string())),
+                Taken::Nothing => return Ok(false),
+                Taken::LostRace => {}
             }
         }
-        Err(no_turn(call, "too many functions take turns at the same time"))
+        Ok(false)
     }
 
-    async fn take(&self, bucket: &Bucket, tuning: Option<&str>) -> Result<Taken, StoreError> {
-        let mut known = bucket.row.lock().await;
+    async fn take(&self, table: &impl Table, tuning: Option<&str>, now: Time) -> Result<Taken, StoreError> {
+        let mut known = self.row.lock().await;
         let row = match known.take() {
             Some(row) => row,
-            None => match self.table.get(&PaceRow::key(bucket.limit.of)).await? {
+            None => match table.get(&PaceRow::key(self.limit.of)).await? {
                 Some(item) => PaceRow::read(&item)?,
-                None => PaceRow::new(bucket.limit.of),
+                None => PaceRow::new(self.limit.of),
             },
         };
-        let Some((at, next)) = bucket.limit.next(&row, tuning, self.clock.now()) else {
+        let Some((at, next)) = self.limit.next(&row, tuning, now) else {
             *known = Some(row);
             return Ok(Taken::Nothing);
         };
@@ -130,7 +111,7 @@ impl<J, T: Table, C: Timer> Paced<J, T, C> {
             0 => Condition::NotExists,
             revision => Condition::equals(REVISION, revision),
         };
-        match self.table.write(Write::Put(next.row(), condition)).await {
+        match table.write(Write::Put(next.row(), condition)).await {
             Ok(()) => {
                 *known = Some(next);
                 Ok(Taken::Turn(at))
@@ -167,51 +148,36 @@ impl Limit {
     }
 }
 
-fn no_turn(call: &str, why: &str) -> TrainingJobsError {
-    TrainingJobsError::NoTurn(format!("{call} was not sent: {why}. The sweeper retries it"))
-}
-
-impl<J: TrainingJobs, T: Table, C: Timer> TrainingJobs for Paced<J, T, C> {
-    async fn turn_to_create(&self, tuning: &str) -> Result<(), TrainingJobsError> {
-        self.turn(&self.starts, Some(tuning)).await
+impl<T, J, B, C> Actuator<T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Timer,
+{
+    /// Waits for a turn of a bucket. Returns `false` if none comes soon.
+    pub(crate) async fn has_turn(
+        &self,
+        bucket: fn(&Pace) -> &Bucket,
+        tuning: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        match &self.pace {
+            Some(pace) => bucket(pace).turn(&*self.store.table, &self.clock, tuning).await,
+            None => Ok(true),
+        }
     }
 
-    async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
-        self.jobs.create(request).await
-    }
-
-    async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
-        self.jobs.stop(name).await
-    }
-
-    async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
-        self.jobs.release(name).await
-    }
-
-    async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
-        self.jobs.describe(name).await
-    }
-
-    async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        self.jobs.tags(name).await
-    }
-}
-
-impl<J: TrainingJobListing + Sync, T: Table, C: Timer> TrainingJobListing for Paced<J, T, C> {
-    async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
-        self.jobs.in_progress(from, page).await
-    }
-}
-
-impl<J: JobLogs, T: Table, C: Timer> JobLogs for Paced<J, T, C> {
-    async fn read(
+    /// Reads a page of the log of job `name`, after a wait for a turn.
+    pub(crate) async fn log_page(
         &self,
         name: &str,
         host: &str,
         from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        self.turn(&self.log_pages, None).await?;
-        self.jobs.read(name, host, from, page).await
+        match self.has_turn(|pace| &pace.log_pages, None).await {
+            Ok(true) => self.jobs.read(name, host, from, page).await,
+            Ok(false) | Err(_) => Err(TrainingJobsError::Throttled),
+        }
     }
 }

@@ -35,9 +35,10 @@ use wire::stored::{self, ActionRow, ActionStatus, REVISION};
 
 use self::log::LOG_PAGES_MAX;
 use crate::describe::Place;
+use crate::pace::Pace;
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::record;
 use crate::store::{Store, StoreError};
 
@@ -64,6 +65,8 @@ pub struct Actuator<T, J, B, C> {
     pub bus: B,
     /// The current time.
     pub clock: C,
+    /// Paces starts and pages of logs. `None`: the training service has no rate limits.
+    pub pace: Option<Pace>,
     /// Name of this stack.
     pub stack: String,
     /// Maximum delay of a job's last log lines after its end. See [`LOG_LAG`].
@@ -161,27 +164,27 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Performs action `action` of tuning `id` if it is due.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
         self.perform_with_page_limit(id, action, LOG_PAGES_MAX).await
     }
 
-    /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. Returns `Err` in the `Ok` if there
-    /// is no turn. Then the row does not change.
+    /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. Returns `None` if there is no turn.
+    /// Then the row does not change.
     pub(crate) async fn perform_start(
         &self,
         id: &str,
         action: &str,
-    ) -> Result<Result<Performed, TrainingJobsError>, StoreError> {
+    ) -> Result<Option<Performed>, StoreError> {
         Ok(match self.due(id, action).await? {
-            Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
-            Due::NotNow => Ok(Performed::NotNow),
-            Due::Now(row) => match self.jobs.turn_to_create(id).await {
-                Ok(()) => Ok(self.claim_and_perform(id, *row).await?),
-                Err(why) => Err(why),
-            },
+            Due::Settled => Some(Performed::Done(Effect::AlreadySettled)),
+            Due::NotNow => Some(Performed::NotNow),
+            Due::Now(row) if self.has_turn(|pace| &pace.starts, Some(id)).await? => {
+                Some(self.claim_and_perform(id, *row).await?)
+            }
+            Due::Now(_) => None,
         })
     }
 
@@ -475,9 +478,7 @@ fn refused(recorded: &Recorded) -> Effect {
 fn later(error: &TrainingJobsError) -> Option<Outcome> {
     match error {
         TrainingJobsError::LimitExceeded(_) => Some(Outcome::Limited(error.to_string())),
-        TrainingJobsError::Throttled | TrainingJobsError::NoTurn(_) => {
-            Some(Outcome::Later(error.to_string()))
-        }
+        TrainingJobsError::Throttled => Some(Outcome::Later(error.to_string())),
         TrainingJobsError::Unavailable(_) => Some(Outcome::Unsure(error.to_string())),
         TrainingJobsError::NameTaken(_)
         | TrainingJobsError::NotFound(_)

@@ -234,10 +234,10 @@ pub struct BestModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct WaitingFor {
-    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `Starts` (ordered starts wait for
-    /// the account's rate of `CreateTrainingJob`, which all tunings share, or for the service to accept them), `MonthlyCap` (of the stack), `RunningTrials` (too many trials
-    /// failed, and no new one starts before a running one logs a value) or `Bills` (the last bills are read once more
-    /// before the tuning job ends).
+    /// `Capacity` (training jobs get no instances), `Quota` (of the account), `MonthlyCap` (of the stack),
+    /// `RunningTrials` (too many trials failed, and no new one starts before a running one logs a value), `Bills` (the
+    /// last bills are read once more before the tuning job ends) or `Starts` (ordered starts wait for the account's rate
+    /// of `CreateTrainingJob`, which all tunings share, or for the service to accept them).
     pub reason: String,
     /// Since when, in ms since the epoch.
     #[serde(rename = "Since", with = "seconds")]

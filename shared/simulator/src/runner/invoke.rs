@@ -12,7 +12,7 @@ use use_cases::describe::Place;
 use use_cases::job_events::{About, JobEvents, RecordError};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{self, LookupError};
-use use_cases::pace::Paced;
+use use_cases::pace::Pace;
 use use_cases::perform::{ABANDONED, Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
@@ -248,13 +248,14 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
     })
 }
 
-fn actuator(process: &Process) -> Actuator<Ports, Paced<Ports, Ports, Ports>, Ports, Ports> {
+fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
     let Process { store, port, .. } = process;
     Actuator {
         store: Arc::clone(store),
-        jobs: Paced::new(port.clone(), Arc::new(port.clone()), port.clone()),
+        jobs: port.clone(),
         bus: port.clone(),
         clock: port.clone(),
+        pace: Some(Pace::default()),
         stack: STACK.to_owned(),
         log_lag_ms: LOG_LAG,
         bills_are_final: false,

@@ -6,8 +6,8 @@ use super::World;
 use crate::fault::Kind;
 use crate::plan::MINUTE;
 
-/// Most creates in a minute: one a second, and the three that come at once.
-const CREATES_MAX: usize = 63;
+/// Most creates in a minute: one each 1,250 ms, and the three that come at once.
+const CREATES_MAX: usize = 51;
 /// Most pages of logs read in a minute: one each 400 ms, half of the account's rate, and the one that came first.
 const LOG_READS_MAX: usize = 151;
 

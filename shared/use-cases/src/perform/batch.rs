@@ -16,7 +16,7 @@ use super::{Actuator, Announcement, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock, Elsewhere};
+use crate::ports::{Bus, Elsewhere, Timer};
 
 /// Most pages read of one log.
 const LOG_PAGES: usize = 10;
@@ -28,6 +28,8 @@ const STARTS: u32 = 1;
 const BILLS_AT_ONCE: usize = 2;
 /// The position of bills in the order of a batch.
 const BILLS: u32 = 3;
+/// Why a start was not sent.
+const NO_TURN: &str = "all tunings share the account's rate of CreateTrainingJob: the sweeper sends it";
 /// Why this batch does not try an action.
 const LEFT_TO_SWEEPER: &str = "the sweeper performs it, since this invocation has no time left for it";
 /// No start begins later than this after the beginning of a batch. Each may wait for its turn.
@@ -56,7 +58,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Performs a batch of stream records of new action rows while `has_time` returns true. `acts` receives the results
     /// and the records to deliver again. Actions that cost money while they wait come first.
@@ -164,7 +166,7 @@ where
         let performed = match position(action) {
             STARTS => {
                 let started = self.perform_start(id, action).await;
-                started.map(|started| started.unwrap_or_else(|why| Performed::Deferred(why.to_string())))
+                started.map(|started| started.unwrap_or_else(|| Performed::Deferred(NO_TURN.to_owned())))
             }
             _ => self.perform_with_page_limit(id, action, LOG_PAGES).await,
         };

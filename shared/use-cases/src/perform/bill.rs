@@ -7,7 +7,7 @@ use wire::names::training_job_name;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{Description, JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -15,7 +15,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Reads a bill. The first description that shows one settles the job's money.
     pub(super) async fn bill(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {

@@ -17,7 +17,7 @@ use super::{Actuator, Effect, Performed, TUNING_STATE_CHANGE};
 use crate::describe::state_change;
 use crate::ports::table::{Query, Table};
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::{Loaded, StoreError};
 
 /// Detail type of the events about trials.
@@ -131,7 +131,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Publishes an event. The error is the reason why it was not published.
     pub(crate) async fn publish(&self, id: &str, announcement: Announcement) -> Result<(), String> {

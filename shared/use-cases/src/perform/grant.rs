@@ -15,7 +15,7 @@ use wire::stored::{self, MonthRow, REVISION};
 use super::{Actuator, Outcome};
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 /// Number of tries after lost races before the action is deferred.
@@ -31,7 +31,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Grants `wanted`. If the month has less left, grants what is left if that is at least `least`, and otherwise
     /// nothing.

@@ -7,8 +7,10 @@ use tuning::fact::{JobKey, MetricLine, Recorded};
 use tuning::time::{Millis, Time};
 use wire::events::logs::{LogEvent, reread_to_facts};
 
-use super::{Effect, Outcome, later};
-use crate::ports::training::{JobLogs, Paged, TrainingJobsError};
+use super::{Actuator, Effect, Outcome, later};
+use crate::ports::table::Table;
+use crate::ports::training::{JobLogs, Paged, TrainingJobs, TrainingJobsError};
+use crate::ports::{Bus, Timer};
 use crate::store::Tuning;
 
 /// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
@@ -21,15 +23,21 @@ const CLOCKS: Millis = Millis::from_seconds(3_600);
 const LOG_TAIL: Millis = Millis::from_seconds(300);
 
 /// The log of a job.
-pub(crate) struct Log<'a, J> {
-    pub(crate) jobs: &'a J,
+pub(crate) struct Log<'a, T, J, B, C> {
+    pub(crate) actuator: &'a Actuator<T, J, B, C>,
     pub(crate) tuning: &'a Tuning,
     /// The name of the job.
     pub(crate) name: &'a str,
     pub(crate) job: JobKey,
 }
 
-impl<J: JobLogs> Log<'_, J> {
+impl<T, J, B, C> Log<'_, T, J, B, C>
+where
+    T: Table,
+    J: TrainingJobs + JobLogs,
+    B: Bus,
+    C: Timer,
+{
     /// Reads the metric lines since `from`, in at most `pages` pages. Returns the facts, and whether the end of the log
     /// was reached.
     pub(crate) async fn since(
@@ -48,7 +56,7 @@ impl<J: JobLogs> Log<'_, J> {
         let mut streams: BTreeMap<String, Vec<MetricLine>> = BTreeMap::new();
         let mut next: Option<String> = None;
         while read.pages < pages {
-            let page = match self.jobs.read(self.name, host, from, next.as_deref()).await {
+            let page = match self.actuator.log_page(self.name, host, from, next.as_deref()).await {
                 Ok(page) => page,
                 Err(TrainingJobsError::NotFound(_)) => Paged { items: Vec::new(), next: None },
                 Err(error) => {

@@ -12,7 +12,7 @@ use super::log::Log;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -20,7 +20,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Reads at most `pages` pages of the log.
     pub(super) async fn look(
@@ -36,7 +36,7 @@ where
             Ok(description) => description,
             Err(error) => return Ok(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
         };
-        let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
+        let log = Log { actuator: self, tuning: &tuning, name: &name, job };
         match log.since(since, pages).await {
             // The unread part may contain a value, and a job is never stopped on a guess.
             Ok((_, false)) => Ok(Outcome::Later("the log is too long to read in one batch".to_owned())),

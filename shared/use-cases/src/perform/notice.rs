@@ -11,7 +11,7 @@ use super::{Actuator, Outcome};
 use crate::describe::state_change;
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, BusError, Clock};
+use crate::ports::{Bus, BusError, Timer};
 use crate::store::{Loaded, StoreError};
 
 /// Detail type of the event when a tuning changes its status, named like AMT's.
@@ -26,7 +26,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     pub(super) async fn notice(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };

@@ -13,7 +13,7 @@ use wire::names::training_job_name;
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{Description, JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -21,7 +21,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Reads the state of the instances kept after `job`. With `last`, retries until they are released.
     pub(super) async fn read_pool(

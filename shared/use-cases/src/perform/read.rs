@@ -12,7 +12,7 @@ use super::log::{LOG_PAGES_MAX, Log};
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 /// Number of tries to read the rest of a log after which the part that can be read is enough. These tries take about
@@ -26,7 +26,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// Reads at most `pages` pages of the log of a job that was ordered and ended at the times of `life`. `tries`
     /// counts the tries, this one included.
@@ -40,7 +40,7 @@ where
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
-        let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
+        let log = Log { actuator: self, tuning: &tuning, name: &name, job };
         let complete = self.fact(format!("rest-read#{job}"), Fact::RestRead { job });
         if tries > WHOLE_LOG_TRIES && pages >= LOG_PAGES_MAX {
             return Ok(log.read_partially(life, complete).await);
@@ -66,7 +66,7 @@ where
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
-        let log = Log { jobs: &self.jobs, tuning: &tuning, name: &name, job };
+        let log = Log { actuator: self, tuning: &tuning, name: &name, job };
         match log.since(Time::EPOCH, pages).await {
             Ok((_, false)) if pages < LOG_PAGES_MAX => Ok(Outcome::Later(LEFT_TO_SWEEPER.to_owned())),
             Ok((mut facts, _)) => {

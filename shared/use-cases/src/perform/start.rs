@@ -13,7 +13,7 @@ use wire::stored::ActionRow;
 use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 /// Number of tries after which a job counts as started if nothing shows whether it exists. They take a day or longer,
@@ -25,7 +25,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     /// `earlier` is the end of the previous try's claim.
     pub(super) async fn start(

@@ -8,7 +8,7 @@ use wire::stored::{self, ActionRow, ActionStatus};
 use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Clock};
+use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
@@ -16,7 +16,7 @@ where
     T: Table,
     J: TrainingJobs + JobLogs,
     B: Bus,
-    C: Clock,
+    C: Timer,
 {
     pub(super) async fn stop(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
         let accepted = || vec![self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job })];

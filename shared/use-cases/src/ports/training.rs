@@ -5,7 +5,7 @@
 //! suite in [`crate::contract::training`] specifies every implementation.
 
 use std::collections::BTreeMap;
-use std::future::{Future, ready};
+use std::future::Future;
 
 use thiserror::Error;
 use tuning::time::Time;
@@ -71,12 +71,6 @@ pub struct Paged<T> {
 
 /// The training service.
 pub trait TrainingJobs: Send + Sync {
-    /// Waits until the rate limit of `create` allows a start for tuning `tuning`. Every `create` follows such a turn. A
-    /// service without a rate limit returns at once. See [`crate::pace`].
-    fn turn_to_create(&self, tuning: &str) -> impl Future<Output = Result<(), TrainingJobsError>> + Send {
-        let _ = tuning;
-        ready(Ok(()))
-    }
     /// Starts the job of a `CreateTrainingJob` request (JSON object with `TrainingJobName`). Also used to find out
     /// whether a job of that name exists ([`TrainingJobsError::NameTaken`]).
     fn create(
@@ -144,12 +138,9 @@ pub enum TrainingJobsError {
     /// A quota or capacity (`ResourceLimitExceeded`): wait. The trial is not at fault.
     #[error("a limit of the account is reached: {0}")]
     LimitExceeded(String),
-    /// Too many requests: wait.
-    #[error("the training service throttles requests")]
+    /// Too many requests, or no turn for one: wait. The request was not performed.
+    #[error("a rate limit of the account allows no request now")]
     Throttled,
-    /// No request was sent, because others use the account's rate of such calls: wait. Contains the call and the reason.
-    #[error("{0}")]
-    NoTurn(String),
     /// No answer, or a server fault: the request may or may not have been performed.
     #[error("the training service is unavailable: {0}")]
     Unavailable(String),

@@ -22,7 +22,7 @@ use super::{Sweeper, WHOLE};
 use crate::perform::bill;
 use crate::perform::log::Log;
 use crate::ports::table::Table;
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Timer};
 use crate::record;
 use crate::store::{Loaded, StoreError};
@@ -40,10 +40,21 @@ const LINE_LATE: Millis = Millis::from_seconds(240);
 struct Looked {
     /// A fact was stored before, so the decider seems not to have received it.
     known: bool,
-    /// The check found a state that no event had brought in time.
-    event_missed: bool,
-    /// The check found values that no log batch had brought in time.
-    lines_missed: bool,
+    /// What the check found and no delivery had brought in time.
+    missed: Missed,
+    /// A rate limit ended the check early.
+    throttled: bool,
+}
+
+/// The later ones count more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Missed {
+    #[default]
+    Nothing,
+    /// Values, which no log batch had brought.
+    Lines,
+    /// A state, which no event had brought.
+    Event,
 }
 
 /// Longest time between two checks of a job whose log is delivered, and until the first one.
@@ -92,6 +103,10 @@ fn sign_of_life(definition: &Definition, state: &State, key: JobKey, now: Time) 
     let job = state.job(key)?;
     job_seen_due_at(definition, state, job).filter(|due| now >= *due)?;
     Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
+}
+
+fn is_throttled(error: &TrainingJobsError) -> bool {
+    matches!(error, TrainingJobsError::Throttled)
 }
 
 fn last_line(trial: &Trial) -> Time {
@@ -161,16 +176,17 @@ where
             if !room {
                 break;
             }
-            jobs.take_refused();
-            match self.look_at(&mut loaded, *key).await {
-                Ok(looked) => {
-                    ring |= looked.known;
-                    run.swept.events_missed += usize::from(looked.event_missed);
-                    run.swept.deliveries_missed += usize::from(looked.event_missed || looked.lines_missed);
+            let looked = match self.look_at(&mut loaded, *key).await {
+                Ok(looked) => looked,
+                Err(error) => {
+                    run.failed_for(id, error);
+                    Looked::default()
                 }
-                Err(error) => run.failed_for(id, error),
-            }
-            if jobs.take_refused() {
+            };
+            ring |= looked.known;
+            run.swept.events_missed += usize::from(looked.missed == Missed::Event);
+            run.swept.deliveries_missed += usize::from(looked.missed > Missed::Nothing);
+            if looked.throttled {
                 // The check was incomplete, so the next sweep begins with this job.
                 room = false;
                 break;
@@ -198,11 +214,16 @@ where
         let name = training_job_name(&tuning.id, key);
         let jobs = &self.actuator.jobs;
         // Whatever the error, the next check describes the job again.
-        let Ok(description) = jobs.describe(&name).await else { return Ok(Looked::default()) };
+        let description = match jobs.describe(&name).await {
+            Ok(description) => description,
+            Err(error) => return Ok(Looked { throttled: is_throttled(&error), ..Looked::default() }),
+        };
         let known_line = last_line(trial);
         let from = known_line.max(description.created);
         let phase_before = job.phase;
-        let read = Log { jobs, tuning, name: &name, job: key }.since(from, LOOK_PAGES).await;
+        let log = Log { actuator: &self.actuator, tuning, name: &name, job: key };
+        let read = log.since(from, LOOK_PAGES).await;
+        let throttled = read.as_ref().is_err_and(is_throttled);
         let mut facts = read.map(|(facts, _)| facts).unwrap_or_default();
         let phase = bill::phase(&description);
         let shows_start = job.started.is_none() && description.started.is_some();
@@ -217,17 +238,19 @@ where
             let sign = sign_of_life(&tuning.definition, state, key, self.now());
             facts.extend(sign.filter(|fact| fold(&tuning.definition, state, fact)));
         }
-        let mut looked = Looked::default();
+        let mut looked = Looked { throttled, ..Looked::default() };
         for fact in &facts {
             let known = self.put(&tuning.id, fact).await?;
             looked.known |= known;
             let is_late = |at: Time, late: Millis| !known && self.now() - at >= late;
             match &fact.fact {
-                Fact::JobStateChanged { .. } => looked.event_missed |= is_late(fact.at, EVENT_LATE),
+                Fact::JobStateChanged { .. } if is_late(fact.at, EVENT_LATE) => looked.missed = Missed::Event,
                 // The read begins with the last known line. The oldest of the others was due first.
                 Fact::MetricsLogged { lines, .. } => {
                     let oldest = lines.iter().map(|line| line.at).find(|at| *at > known_line);
-                    looked.lines_missed |= oldest.is_some_and(|at| is_late(at, LINE_LATE));
+                    if oldest.is_some_and(|at| is_late(at, LINE_LATE)) {
+                        looked.missed = looked.missed.max(Missed::Lines);
+                    }
                 }
                 _ => {}
             }

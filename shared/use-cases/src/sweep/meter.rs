@@ -1,8 +1,8 @@
 //! Wraps the training service for a sweep: counts and paces calls, and refuses them when the sweep's limit is reached.
 //!
 //! A refusal is the error `Throttled`, so the operation is deferred as if the service itself had throttled it. This is
-//! rare, because a sweep waits for its turn before it starts an operation. No call that changes anything is made
-//! after the sweep's deadline: a function that was frozen does nothing more after it resumes.
+//! rare, because a sweep waits for its turn before it starts an operation. No call is made after the sweep's deadline:
+//! a function that was frozen does nothing more after it resumes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,6 @@ pub struct Metered<J, C> {
 struct Meter {
     gauges: PerCallKind<Gauge>,
     until: Time,
-    refused: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +64,7 @@ impl<J, C: Timer> Metered<J, C> {
             create: gauge(CallKind::Create),
             stop: gauge(CallKind::Stop),
         };
-        *self.lock() = Meter { gauges, until, refused: false };
+        *self.lock() = Meter { gauges, until };
     }
 
     /// Waits until a call of kind `kind` may be made. Returns `false` if this sweep may not make it.
@@ -88,11 +87,6 @@ impl<J, C: Timer> Metered<J, C> {
     /// Returns the number of calls that this sweep may still make.
     pub(super) fn left(&self) -> PerCallKind<u32> {
         self.counts(|gauge| gauge.left)
-    }
-
-    /// Returns whether a call was refused since the last call of this method.
-    pub(super) fn take_refused(&self) -> bool {
-        std::mem::take(&mut self.lock().refused)
     }
 
     /// Returns the number of calls made in this sweep.
@@ -141,31 +135,21 @@ impl Meter {
             Turn::Now
         }
     }
-}
 
-impl Meter {
     /// Like [`Self::turn`], but counts the call if it may be made now. Several calls may wait for their turns at once.
     fn take_turn(&mut self, kind: CallKind, now: Time) -> Turn {
         let turn = self.turn(kind, now);
-        match turn {
-            Turn::Now => {
-                let gauge = self.gauges.of(kind);
-                gauge.left = gauge.left.saturating_sub(1);
-                gauge.used = gauge.used.saturating_add(1);
-                gauge.next = now + gauge.every_ms;
-            }
-            Turn::Never => self.refused = true,
-            Turn::In(_) => {}
+        if matches!(turn, Turn::Now) {
+            let gauge = self.gauges.of(kind);
+            gauge.left = gauge.left.saturating_sub(1);
+            gauge.used = gauge.used.saturating_add(1);
+            gauge.next = now + gauge.every_ms;
         }
         turn
     }
 }
 
 impl<J: TrainingJobs, C: Timer> TrainingJobs for Metered<J, C> {
-    async fn turn_to_create(&self, tuning: &str) -> Result<(), TrainingJobsError> {
-        self.jobs.turn_to_create(tuning).await
-    }
-
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         self.spend(CallKind::Create).await?.create(request).await
     }
@@ -201,8 +185,6 @@ impl<J: JobLogs, C: Timer> JobLogs for Metered<J, C> {
         from: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        let read = self.spend(CallKind::Log).await?.read(name, host, from, page).await;
-        self.lock().refused |= matches!(read, Err(TrainingJobsError::NoTurn(_)));
-        read
+        self.spend(CallKind::Log).await?.read(name, host, from, page).await
     }
 }

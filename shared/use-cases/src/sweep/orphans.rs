@@ -112,7 +112,6 @@ where
         let mut pass = Pass { upto: from, first_gap: None, again: None, whole: false, cut: false };
         let mut foreign = BTreeSet::new();
         let mut next: Option<String> = None;
-        self.actuator.jobs.take_refused();
         while self.has_time(run, share) && self.actuator.jobs.turn(CallKind::List).await {
             let page = match self.actuator.jobs.in_progress(from, next.as_deref()).await {
                 Ok(page) => page,
@@ -168,7 +167,7 @@ where
         match self.actuator.jobs.stop(&job.name).await {
             Ok(()) => run.swept.orphans_stopped += 1,
             Err(TrainingJobsError::AlreadyEnded(_) | TrainingJobsError::NotFound(_)) => {}
-            Err(_) if self.actuator.jobs.take_refused() => pass.cut = true,
+            Err(TrainingJobsError::Throttled) => pass.cut = true,
             Err(error) => {
                 let refused = matches!(error, TrainingJobsError::Refused { .. });
                 run.swept.listing_error = Some(error);
@@ -216,7 +215,7 @@ where
                 Ok(Found::Expected)
             }
             Err(TrainingJobsError::NotFound(_) | TrainingJobsError::AlreadyEnded(_)) => Ok(Found::Expected),
-            Err(_) if self.actuator.jobs.take_refused() => Ok(Found::NoMoreCalls),
+            Err(TrainingJobsError::Throttled) => Ok(Found::NoMoreCalls),
             Err(error) => {
                 let refused = matches!(error, TrainingJobsError::Refused { .. });
                 Ok(if refused { Found::Expected } else { Found::Unknown })

@@ -309,13 +309,13 @@ where
                 && self.actuator.jobs.turn(CallKind::Create).await
             {
                 result = match self.actuator.perform_start(&due.id, &due.action).await {
-                    Ok(Ok(performed)) => {
+                    Ok(Some(performed)) => {
                         let is_unheard = performed == Performed::Done(Effect::AlreadySettled);
                         let rung = if is_unheard { self.ring(&due.id).await } else { Ok(()) };
                         Some(rung.map(|()| performed))
                     }
                     // The actuators have taken all turns of the next seconds.
-                    Ok(Err(_)) => {
+                    Ok(None) => {
                         self.actuator.clock.pause(NEXT_TURN).await;
                         None
                     }

@@ -235,7 +235,7 @@ fn an_error_defers_the_action_and_frees_no_money() {
     let refused =
         TrainingJobsError::Refused { code: "ValidationException".to_owned(), message: "not kept".to_owned() };
     let errors = [
-        (TrainingJobsError::Throttled, "throttles requests"),
+        (TrainingJobsError::Throttled, "a rate limit of the account"),
         (TrainingJobsError::Unavailable("no answer".to_owned()), "no answer"),
         (refused, "not kept"),
     ];

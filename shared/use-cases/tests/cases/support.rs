@@ -254,6 +254,7 @@ pub(crate) fn actuator<T: Table>(
         jobs: service.clone(),
         bus: TestBus::default(),
         clock: service.time.clone(),
+        pace: None,
         stack: "prod".to_owned(),
         log_lag_ms: Millis(0),
         bills_are_final: false,

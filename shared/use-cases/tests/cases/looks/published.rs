@@ -17,7 +17,7 @@ use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
-use use_cases::ports::{Bus, BusError, Clock, SOURCE};
+use use_cases::ports::{Bus, BusError, Clock, SOURCE, Timer};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -36,6 +36,12 @@ struct Account {
 impl Clock for Account {
     fn now(&self) -> Time {
         Time(self.now)
+    }
+}
+
+impl Timer for Account {
+    async fn pause(&self, span: Millis) {
+        panic!("unexpected wait of {} ms", span.0);
     }
 }
 
@@ -118,6 +124,7 @@ impl Played {
                 jobs: account.clone(),
                 bus: account.clone(),
                 clock: account,
+                pace: None,
                 stack: "prod".to_owned(),
                 log_lag_ms: LOG_LAG,
                 bills_are_final: false,

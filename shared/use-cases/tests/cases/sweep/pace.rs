@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tuning::fact::JobKey;
 use tuning::time::Time;
+use use_cases::pace::Pace;
 use use_cases::perform::{Acts, Performed};
 use use_cases::ports::table::{Condition, Table, Write};
-use use_cases::ports::training::{JobLogs, TrainingJobs};
-use use_cases::sweep::{CallKind, Limits, Sweeper};
+use use_cases::sweep::{CallKind, Limits};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored::{self, ActionRow, PaceRow};
@@ -40,36 +40,37 @@ fn deliver(world: &World, id: &str) -> Acts {
     let rows = world.live(id).into_iter().map(|job| start_row(world, id, job).row(id));
     let records = (1..).zip(rows).map(|(n, row)| encode_record(n, RecordKind::Insert, &row.key, Some(&row)));
     let event = encode_payload(records);
-    now(world.actuator(world.paced()).handle(&event, || true, &mut acts));
+    now(world.actuator(Some(Pace::default())).handle(&event, || true, &mut acts));
     acts
 }
 
 #[test]
-fn starts_of_actuators_and_sweepers_share_one_rate_of_one_a_second() {
+fn starts_of_actuators_and_sweepers_share_one_rate() {
     let world = World::new();
     let (first, _) = (world.submit("a", 30), world.submit("b", 60));
     deliver(&world, &first);
     for _ in 0..3 {
         let begun = world.lock().now;
-        let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
-        now(sweeper.sweep()).unwrap();
+        world.paced_sweep();
         // The next sweeper starts at once.
         assert!(world.lock().now < begun + MINUTE);
     }
     let creates = times(&world, CallKind::Create);
-    assert_eq!((creates.len(), burst(&creates, SECOND)), (90, 3));
+    assert_eq!((creates.len(), burst(&creates, 1_250)), (90, 3));
 }
 
 #[test]
 fn log_pages_use_half_of_the_accounts_rate() {
     let world = World::new();
-    let id = world.running("one", 1);
-    let name = training_job_name(&id, world.live(&id)[0]);
-    let services = [world.paced(), world.paced()];
-    for service in services.iter().cycle().take(50) {
-        now(service.read(&name, "algo-1", Time::EPOCH, None)).unwrap();
+    world.running("one", 3);
+    world.lock().jobs.values_mut().for_each(|job| job.log_pages = 10);
+    world.pass(5 * MINUTE);
+    // The second sweeper starts at once.
+    for _ in 0..2 {
+        assert_eq!(world.paced_sweep().looked, 3);
     }
-    assert_eq!(burst(&times(&world, CallKind::Log), 400), 1);
+    let pages = times(&world, CallKind::Log);
+    assert_eq!((pages.len(), burst(&pages, 400)), (60, 1));
 }
 
 /// A sweep takes the starts of all tunings in turns, so that a large tuning does not keep a small one waiting.
@@ -98,14 +99,15 @@ fn taken(world: &World, next: i64, taken: BTreeMap<String, Vec<Time>>) {
 #[test]
 fn a_tuning_takes_at_most_two_turns_ahead() {
     let world = World::new();
+    let (large, small) = (world.submit("large", 2), world.submit("small", 1));
     let turns = (1..=2).map(|n| Time(BEGIN + n * SECOND)).collect();
-    taken(&world, 3, BTreeMap::from([("large".to_owned(), turns)]));
-    let refused = now(world.paced().turn_to_create("large")).unwrap_err().to_string();
-    assert!(refused.starts_with("CreateTrainingJob was not sent"), "{refused}");
-    now(world.paced().turn_to_create("small")).unwrap();
-    assert_eq!(world.lock().now, BEGIN + 3 * SECOND);
-    now(world.paced().turn_to_create("large")).unwrap();
-    assert_eq!(world.lock().now, BEGIN + 4 * SECOND);
+    taken(&world, 3, BTreeMap::from([(large.clone(), turns)]));
+    let started = |id: &str| deliver(&world, id).parts[0].done.performed.as_ref().unwrap().is_done();
+    assert!(!started(&large));
+    assert!(started(&small));
+    assert_eq!(times(&world, CallKind::Create), [BEGIN + 3 * SECOND]);
+    assert!(started(&large));
+    assert_eq!(times(&world, CallKind::Create)[0], BEGIN + 4_250);
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn a_start_without_a_turn_is_left_to_the_sweeper_and_its_row_does_not_change() {
     let before = start_row(&world, &id, job);
     let acts = deliver(&world, &id);
     let Some(Performed::Deferred(why)) = &acts.parts[0].done.performed else { panic!("{acts:?}") };
-    assert!(why.starts_with("CreateTrainingJob was not sent"), "{why}");
+    assert!(why.starts_with("all tunings share the account's rate"), "{why}");
     assert_eq!(start_row(&world, &id, job), before);
     world.pass(6 * SECOND);
     let swept = world.sweep(unpaced());
@@ -131,18 +133,19 @@ fn a_batch_makes_starts_for_a_minute() {
     let id = world.submit("one", 100);
     let acts = deliver(&world, &id);
     let done = acts.parts.iter().filter(|part| part.done.performed.as_ref().is_some_and(Performed::is_done));
-    assert_eq!(done.count(), 63);
+    assert_eq!(done.count(), 51);
     assert!(acts.parts.iter().all(|part| part.done.performed.is_some()));
     let left = world.sweep(Limits::CLOUD);
-    assert_eq!((left.settled.starts, left.missed), (37, 0));
+    assert_eq!((left.settled.starts, left.missed), (49, 0));
 }
 
 #[test]
 fn a_row_from_a_wrong_clock_is_ignored() {
     let world = World::new();
+    let id = world.submit("one", 1);
     taken(&world, 24 * 3_600, BTreeMap::new());
-    now(world.paced().turn_to_create("one")).unwrap();
-    assert_eq!(world.lock().now, BEGIN);
+    deliver(&world, &id);
+    assert_eq!(times(&world, CallKind::Create), [BEGIN]);
 }
 
 #[test]
@@ -151,7 +154,8 @@ fn an_order_without_a_rate_limit_needs_no_turn() {
     let id = world.running("one", 1);
     world.stop_tuning(&id);
     let job = world.live(&id)[0];
-    let stopped = now(world.actuator(world.paced()).perform(&id, &format!("stop-{job}"))).unwrap();
+    let actuator = world.actuator(Some(Pace::default()));
+    let stopped = now(actuator.perform(&id, &format!("stop-{job}"))).unwrap();
     assert!(stopped.is_done());
     assert!(now(world.get(&PaceRow::key("starts"))).unwrap().is_none());
 }
@@ -162,8 +166,7 @@ fn a_sweep_waits_until_turns_are_free() {
     let world = World::new();
     world.submit("one", 20);
     taken(&world, 6, BTreeMap::new());
-    let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
-    let swept = now(sweeper.sweep()).unwrap();
+    let swept = world.paced_sweep();
     assert_eq!((swept.settled.starts, swept.left, swept.performed.deferred), (20, 0, 0));
 }
 
@@ -180,8 +183,7 @@ fn a_log_of_the_longest_length_is_read_in_one_sweep() {
     world.pass(3 * MINUTE);
     let mut cut = Vec::new();
     for _ in 0..4 {
-        let sweeper = Sweeper::new(world.actuator(world.paced()), Limits::CLOUD, "sweeper".to_owned());
-        cut.extend(now(sweeper.sweep()).unwrap().logs_cut);
+        cut.extend(world.paced_sweep().logs_cut);
         world.decide(&id, &[]);
         world.pass(MINUTE);
     }

@@ -16,7 +16,7 @@ use tuning::summary::JobSummary;
 use tuning::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
-use use_cases::pace::Paced;
+use use_cases::pace::Pace;
 use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::{Bus, BusError, Clock, Timer};
@@ -153,11 +153,12 @@ impl World {
         std::mem::take(&mut self.lock().calls)
     }
 
-    /// Creates an actuator with an empty cache. `jobs` is this world, perhaps wrapped.
-    pub(crate) fn actuator<J>(&self, jobs: J) -> Actuator<Self, J, Self, Self> {
+    /// Creates an actuator with an empty cache, whose calls share the account's rates if `pace` says so.
+    pub(crate) fn actuator(&self, pace: Option<Pace>) -> Actuator<Self, Self, Self, Self> {
         Actuator {
             store: Arc::new(Store::new(Arc::new(self.clone()))),
-            jobs,
+            jobs: self.clone(),
+            pace,
             bus: self.clone(),
             clock: self.clone(),
             stack: STACK.to_owned(),
@@ -171,14 +172,15 @@ impl World {
         }
     }
 
-    /// Returns this world behind the pacing that all functions of the stack share.
-    pub(crate) fn paced(&self) -> Paced<Self, Self, Self> {
-        Paced::new(self.clone(), Arc::new(self.clone()), self.clone())
+    /// Runs a whole sweep, with an empty cache and the limits of the cloud.
+    pub(crate) fn paced_sweep(&self) -> Swept {
+        let actuator = self.actuator(Some(Pace::default()));
+        now(Sweeper::new(actuator, Limits::CLOUD, "sweeper".to_owned()).sweep()).unwrap()
     }
 
     /// Creates a sweeper with an empty cache.
     pub(crate) fn sweeper(&self, owner: &str, limits: Limits) -> Sweeper<Self, Self, Self, Self> {
-        Sweeper::new(self.actuator(self.clone()), limits, owner.to_owned())
+        Sweeper::new(self.actuator(None), limits, owner.to_owned())
     }
 
     /// Starts a sweep with an empty cache, and runs it until it ends or stalls.
