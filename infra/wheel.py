@@ -49,8 +49,10 @@ def metadata(licence):
         ("License-Expression", licence), ("License-File", "LICENSE"), ("License-File", "THIRD-PARTY.txt"),
         ("Classifier", "Development Status :: 3 - Alpha"), ("Classifier", "Environment :: Console"),
         ("Classifier", "Operating System :: POSIX :: Linux"), ("Classifier", "Typing :: Typed"), ("Requires-Python", ">=3.8"),
-        # An extra, because the command and most of the module work without it.
+        # Extras, because the command and most of the module work without them.
         ("Provides-Extra", "boto3"), ("Requires-Dist", 'boto3>=1.28; extra == "boto3"'),
+        ("Provides-Extra", "mlflow"), ("Requires-Dist", 'mlflow>=2.0; extra == "mlflow"'),
+        ("Provides-Extra", "pandas"), ("Requires-Dist", 'pandas>=1.0; extra == "pandas"'),
         ("Description-Content-Type", "text/markdown"),
     ]
     text = (ROOT / "infra" / "wheel.md").read_text().replace("VERSION", version())

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, versions 2 and 3 of the SageMaker Python SDK, and
-# this project's Python module. Installs each into its own environment in $CLIENTS_WORK (default: .work in this folder). Needs
-# Python 3.11 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`. With $CLIENTS_STACK, the address of a `hyperband proxy`,
-# the clients are tested with the stack behind it (tests/stack/test_clients.py).
+# this project's Python module, also with pandas and MLflow. Installs each into its own environment in $CLIENTS_WORK (default: .work
+# in this folder). Needs Python 3.11 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`. With $CLIENTS_STACK, the address
+# of a `hyperband proxy`, the clients are tested with the stack behind it (tests/stack/test_clients.py).
 #
-#     run.sh                                  runs all tests
-#     run.sh boto3|sdk2|sdk3 [FILE [TEST…]]   runs the tests of one environment, or of one file there
+#     run.sh                                       runs all tests
+#     run.sh boto3|sdk2|sdk3|tune [FILE [TEST…]]   runs the tests of one environment, or of one file there
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 : "${HYPERBAND_BIN:?set it to the path of a built hyperband}"
@@ -13,7 +13,7 @@ work=${CLIENTS_WORK:-.work}
 . ../stack/environment.sh
 declare -A files=([boto3]="test_boto3.py test_cli.py" [sdk2]="test_sdk2.py test_notebook.py" [sdk3]="test_sdk3.py")
 # The module's own tests use no server.
-[ -n "${CLIENTS_STACK:-}" ] || files[boto3]+=" test_module.py"
+[ -n "${CLIENTS_STACK:-}" ] || files+=([boto3]="${files[boto3]} test_module.py" [tune]="test_tune.py")
 
 # run ENVIRONMENT FILE [TEST…]
 run() {
@@ -31,7 +31,7 @@ logs=$(mktemp -d)
 declare -A running
 trap 'for group in "${running[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf "$logs"' EXIT
 set -m
-for name in ${1:-boto3 sdk2 sdk3}; do
+for name in ${1:-${!files[@]}}; do
   (for file in ${files[$name]}; do run "$name" "$file"; done) > "$logs/$name" 2>&1 &
   running[$name]=$!
 done

@@ -131,8 +131,9 @@ class Pack(unittest.TestCase):
             self.assertIn("never to an AWS\naccount", text)
             for name in ["__init__.py", "py.typed"]:
                 self.assertEqual(archive.read(f"hyperband/{name}"), (ROOT / "python/hyperband" / name).read_bytes())
-            # The command works without boto3, so that only an extra requires it.
-            self.assertEqual(re.findall("^Requires-Dist: (.*)$", text, re.M), ['boto3>=1.28; extra == "boto3"'])
+            # The command works without other packages, so that only extras require them.
+            required = ['boto3>=1.28; extra == "boto3"', 'mlflow>=2.0; extra == "mlflow"', 'pandas>=1.0; extra == "pandas"']
+            self.assertEqual(re.findall("^Requires-Dist: (.*)$", text, re.M), required)
         with self.assertRaisesRegex(SystemExit, "not static: build it for the target aarch64-unknown-linux-musl"):
             wheel.wheel(dynamic)
         name, _ = wheel.wheel(dynamic, fast=True)
