@@ -3,7 +3,6 @@
 //! Validates as `run` does, or with `--stack` as `submit` does, and starts nothing. The exit code is 0 for a valid
 //! request, even with warnings.
 
-mod hint;
 mod log;
 mod pattern;
 mod show;

@@ -36,35 +36,16 @@ pub(crate) fn sample(metric: &str, regex: &str) -> Option<Warning> {
     Some(Warning::new(Code::NumberCut, message, advice(regex)))
 }
 
-/// Returns the warning about a line of the objective's log.
-pub(crate) fn in_log(request: &Request, cut: &Cut) -> Warning {
-    let metric = request.objective_metric();
-    log_line(metric, &request.metric_regex().unwrap_or_default(), cut)
-}
-
 /// Returns the warning about a line of the metric's log.
 pub(crate) fn log_line(metric: &str, regex: &str, cut: &Cut) -> Warning {
     let message = format!(
         "The Regex of metric '{}' cuts a number in the log: in the line \"{}\" it captures '{}' of {}.",
         short(metric, NAME_CHARACTERS),
-        excerpt(cut),
+        cut.excerpt(),
         short(&cut.captured, NAME_CHARACTERS),
         short(&cut.whole, NAME_CHARACTERS)
     );
     Warning::new(Code::NumberCutInLog, message, advice(regex))
-}
-
-/// Returns the line, from its beginning or from some text before the number.
-fn excerpt(cut: &Cut) -> String {
-    let line = cut.line.trim();
-    let found = line.find(&cut.whole).unwrap_or_default();
-    let before = line.get(..found).map_or(0, |before| before.chars().count());
-    let room = LINE_CHARACTERS / 2;
-    if before <= room {
-        return short(line, LINE_CHARACTERS);
-    }
-    let rest: String = line.chars().skip(before - room).collect();
-    format!("…{}", short(&rest, LINE_CHARACTERS))
 }
 
 /// Returns how to change the pattern. Names a complete pattern only if it reads every sample number.

@@ -11,7 +11,6 @@ use use_cases::store::Store;
 use wire::stored::IndexRow;
 
 use crate::arguments::folder_option;
-use crate::closest::closest;
 use crate::failure::{Exit, Failure};
 
 /// Names per query.
@@ -114,7 +113,7 @@ impl Data {
 
     async fn unknown_name(&self, name: &str) -> Result<Failure, Failure> {
         let rows = self.names().await?;
-        let near = closest(name, rows.iter().map(|row| row.name.as_str()));
+        let near = wire::closest(name, rows.iter().map(|row| row.name.as_str()));
         let hint = match near.as_slice() {
             [] if rows.is_empty() => "there are no tunings: start one with `hyperband run`".to_owned(),
             [] => format!("`hyperband list{}` shows all tunings", self.location_options()),

@@ -15,7 +15,6 @@ use std::path::Path;
 
 use crate::arguments::{self, Goal};
 use crate::check::{Checked, for_this_machine, log_table};
-use crate::closest::closest;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_out_raw};
 use crate::run::ask;
@@ -235,7 +234,7 @@ fn metric(
     }
     let Some(sample) = sample else { return Ok((metric, None)) };
     let pattern = sample.pattern(&metric).ok_or_else(|| {
-        let near = closest(&metric, proposed.iter().copied());
+        let near = wire::closest(&metric, proposed.iter().copied());
         let names = if near.is_empty() { proposed.clone() } else { near };
         let hint =
             if names.is_empty() { String::new() } else { format!(" (the log has {})", names.join(", ")) };

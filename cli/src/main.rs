@@ -6,7 +6,6 @@
 mod arguments;
 mod change;
 mod check;
-mod closest;
 mod cost;
 mod cut;
 mod data;

@@ -49,7 +49,9 @@ impl Progress {
             if self.bars.is_some() && is_seen_in_bars(&event.what) {
                 continue;
             }
-            if let Some(text) = event_line(definition, &event.what) {
+            if let What::Noticed(notice) = &event.what {
+                self.print(&notice.text());
+            } else if let Some(text) = event_line(definition, &event.what) {
                 let since = clock(event.at.saturating_sub(definition.created.0));
                 let log = self.log_of_failed(follower, &event.what);
                 self.print(format!("{since:>7}  {text}\n{log}").trim_end());
@@ -127,6 +129,7 @@ fn is_seen_in_bars(what: &What) -> bool {
         What::Ruled(..)
         | What::Interrupted(_)
         | What::Deferred(..)
+        | What::Noticed(_)
         | What::LimitsChanged { .. }
         | What::StopRequested => false,
     }

@@ -4,7 +4,6 @@ use api_client::{Address, Client, ClientError, Endpoint, Service, Target};
 use wire::describe::{TuningJob, TuningPage};
 use wire::request::RequestError;
 
-use crate::closest::closest;
 use crate::failure::{Exit, Failure};
 use crate::page::Page;
 use crate::run::ask;
@@ -56,7 +55,7 @@ impl Remote {
         let newest = self.client.newest().await;
         let none = newest.as_ref().is_ok_and(|page| *page == TuningPage::default());
         let newest = newest.unwrap_or_default().tunings;
-        let near = closest(name, newest.iter().map(|shown| shown.base.name.as_str()));
+        let near = wire::closest(name, newest.iter().map(|shown| shown.base.name.as_str()));
         let hint = match near.as_slice() {
             [] if none => "there are no tunings: start one with `hyperband submit`".to_owned(),
             [] => "`hyperband list` shows all tunings".to_owned(),

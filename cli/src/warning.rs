@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use console::style;
 use serde_json::{Value, json};
+use wire::notice::Notice;
 
 use crate::text::clean;
 
@@ -67,6 +68,13 @@ codes! {
     RegexRequiredByStack,
     NumberCut,
     NumberCutInLog,
+    FirstGroupIsName,
+    EpochCutInLog,
+    LineRedrawn,
+    LineEndsLate,
+    SeveralValuesInLine,
+    EpochRepeated,
+    ObjectiveConstant,
     ObjectiveNotInLog,
     ObjectiveOnceInLog,
     EpochNotInLog,
@@ -86,6 +94,12 @@ pub(crate) struct Warning {
 }
 
 impl Warning {
+    /// Returns the warning about a problem that running tunings report too.
+    pub(crate) fn of_notice(code: Code, notice: Notice) -> Self {
+        debug_assert_eq!(code.name(), notice.code);
+        Self::new(code, notice.message, notice.advice)
+    }
+
     pub(crate) fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { code, message: message.into(), advice: advice.into() }
     }

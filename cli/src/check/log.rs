@@ -3,15 +3,22 @@
 //! Keeps the matches of each pattern and the lines that a hint can quote, not the whole log. Assumes the log of one
 //! job, oldest line first. In a log with the newest line first, epochs decrease.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
+use tuning::log_problem::LogProblem;
 use wire::algorithm::Metric;
-use wire::events::logs::{Cut, Explanation, MetricPattern};
+use wire::events::logs::{Cut, Explanation, Hints, MetricPattern};
+use wire::notice::Notice;
 use wire::request::Request;
 
-use crate::check::hint::Hints;
+use crate::text::short;
 use crate::warning::{Code, Warning};
+
+const NAME_CHARACTERS: usize = 60;
+const LINE_CHARACTERS: usize = 120;
+/// Number of equal values that shows that the objective does not change.
+const CONSTANT_LINES: u64 = 10;
 
 /// Maximum bytes to keep of a line. Longer lines cannot contain a metric.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -25,6 +32,8 @@ pub(crate) struct Findings {
     objective: String,
     /// Number of the first epoch (`EpochBase`). `None` if the request has no `EpochPattern`.
     base: Option<u32>,
+    /// Whether that number is only assumed. Then a tuning takes the first epoch from the log.
+    is_base_assumed: bool,
     /// Whether the strategy compares values of several epochs.
     compares_epochs: bool,
 }
@@ -48,6 +57,16 @@ pub(super) struct Found {
     pub(super) cut: Option<Cut>,
     /// Lines that are too long to be matched.
     pub(super) too_long: u64,
+    /// The last state of the first line that is redrawn and counts once.
+    pub(super) redrawn: Option<String>,
+    /// The first line with several values.
+    pub(super) several: Option<String>,
+    /// The first line that shows several epochs.
+    pub(super) late: Option<String>,
+    /// Whether all values are equal.
+    is_constant: bool,
+    /// The epoch that the last line without a value began.
+    begun: Option<u64>,
     pub(super) epochs: Epochs,
     /// Why the pattern may have found nothing. `None` if it found a value.
     pub(super) hint: Option<String>,
@@ -56,7 +75,8 @@ pub(super) struct Found {
 /// The captured epochs of one metric.
 #[derive(Debug, Default)]
 pub(super) struct Epochs {
-    seen: BTreeSet<u64>,
+    /// The first value of each epoch, as captured.
+    seen: BTreeMap<u64, String>,
     pub(super) first: Option<u64>,
     pub(super) last: Option<u64>,
     /// Lines that repeat the epoch of an earlier line.
@@ -65,6 +85,8 @@ pub(super) struct Epochs {
     pub(super) decreased: u64,
     /// Lines with a value but no epoch.
     pub(super) without: u64,
+    /// Lines that repeat an epoch with another value.
+    pub(super) repeated_otherwise: u64,
 }
 
 /// Tests the patterns of `request` on a log.
@@ -94,12 +116,13 @@ pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findi
     }
     let objective = request.objective_metric().to_owned();
     let definition = crate::plan::uncapped(request).ok();
-    let base = definition.map(|definition| definition.epochs).filter(|epochs| epochs.captured);
+    let rule = definition.map(|definition| definition.epochs).filter(|epochs| epochs.captured);
     Ok(Findings {
         lines,
         metrics: found,
         objective,
-        base: base.map(|epochs| epochs.base),
+        base: rule.map(|epochs| epochs.base),
+        is_base_assumed: rule.is_some_and(|epochs| epochs.is_base_assumed),
         compares_epochs: request.strategy().compares_trials(),
     })
 }
@@ -153,47 +176,126 @@ impl Found {
             not_a_number: (0, None),
             cut: None,
             too_long: 0,
+            redrawn: None,
+            several: None,
+            late: None,
+            is_constant: true,
+            begun: None,
             epochs: Epochs::default(),
             hint: None,
         }
     }
 
     fn take(&mut self, line: &str) {
-        let (explanation, cut) = self.pattern.explain_with_cut(line);
-        self.cut = self.cut.take().or(cut);
+        let reading = self.pattern.read(line);
+        self.cut = self.cut.take().or(reading.cut);
+        self.redrawn = self.redrawn.take().or(reading.redrawn);
+        if reading.has_several {
+            self.several.get_or_insert_with(|| line.to_owned());
+        }
+        if reading.shown.len() > 1 {
+            self.late.get_or_insert_with(|| line.to_owned());
+        }
+        for explanation in reading.shown {
+            self.take_one(explanation);
+        }
+        self.begun = reading.epoch.or(self.begun);
+    }
+
+    fn take_one(&mut self, explanation: Explanation) {
         match explanation {
             Explanation::TooLong => self.too_long += 1,
             Explanation::NoMatch => {}
             Explanation::NotANumber { captured } => {
                 self.not_a_number.0 += 1;
-                self.not_a_number.1.get_or_insert_with(|| crate::text::short(&captured, 60));
+                self.not_a_number.1.get_or_insert_with(|| short(&captured, 60));
             }
             Explanation::Value { captured, value, index } => {
                 self.matched += 1;
                 self.not_finite += u64::from(value.is_none());
+                self.is_constant &= self.last.as_ref().is_none_or(|last| *last == captured);
                 self.first.get_or_insert_with(|| captured.clone());
-                self.last = Some(captured);
-                self.epochs.take(index);
+                self.last = Some(captured.clone());
+                // A value without an epoch has that of the line before it that began one.
+                self.begun = self.begun.filter(|_| index.is_none());
+                self.epochs.take(index.or(self.begun), captured);
             }
         }
     }
 }
 
+impl Found {
+    /// Returns the problems with the lines of the metric.
+    fn line_warnings(&self, has_epochs: bool) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let mut warn =
+            |code, problem: &LogProblem| warnings.push(Warning::of_notice(code, Notice::of_problem(problem)));
+        if let Some(cut) = self.cut.as_ref().filter(|cut| cut.is_epoch) {
+            let (captured, whole, line) = (cut.captured.clone(), cut.whole.clone(), cut.excerpt());
+            warn(Code::EpochCutInLog, &LogProblem::NumberCut { captured, whole, line, is_epoch: true });
+        }
+        if let Some(line) = &self.redrawn {
+            warn(Code::LineRedrawn, &LogProblem::Redrawn { line: short(line.trim(), LINE_CHARACTERS) });
+        }
+        if let Some(line) = &self.late {
+            warnings.push(Warning::new(
+                Code::LineEndsLate,
+                format!(
+                    "A line of the log shows several epochs: \"{}\". SageMaker delivers a line when it ends, so on a \
+                     stack these epochs arrive together, too late to stop a trial.",
+                    short(line.trim(), LINE_CHARACTERS)
+                ),
+                "End the line after every epoch. A run on this machine reads such a line while it is redrawn.",
+            ));
+        }
+        if let Some(line) = &self.several {
+            warnings.push(Warning::new(
+                Code::SeveralValuesInLine,
+                format!(
+                    "A line of the log has several values of '{}', and the last one counts: \"{}\".",
+                    short(&self.name, NAME_CHARACTERS),
+                    short(line.trim(), LINE_CHARACTERS)
+                ),
+                "Add text to the Regex that stands only before the value to compare.",
+            ));
+        }
+        let is_cut = self.cut.as_ref().is_some_and(|cut| cut.is_epoch);
+        if has_epochs && self.epochs.repeated_otherwise > 0 && !is_cut {
+            warnings.push(Warning::new(
+                Code::EpochRepeated,
+                format!(
+                    "Lines repeat an epoch with another value ({} in all): the first value of an epoch counts.",
+                    self.epochs.repeated_otherwise
+                ),
+                "Print the objective once per epoch, or add text to the Regex that only this line has.",
+            ));
+        }
+        if self.matched >= CONSTANT_LINES && self.is_constant {
+            warnings.push(Warning::of_notice(Code::ObjectiveConstant, Notice::constant()));
+        }
+        warnings
+    }
+}
+
 impl Epochs {
-    fn take(&mut self, index: Option<u64>) {
+    fn take(&mut self, index: Option<u64>, captured: String) {
         let Some(index) = index else {
             self.without += 1;
             return;
         };
         self.decreased += u64::from(self.last.is_some_and(|last| index < last));
-        self.repeated += u64::from(!self.seen.insert(index));
+        self.repeated += u64::from(self.seen.contains_key(&index));
+        self.repeated_otherwise += u64::from(self.seen.get(&index).is_some_and(|first| *first != captured));
+        self.seen.entry(index).or_insert(captured);
         self.first.get_or_insert(index);
         self.last = Some(index);
     }
 
     /// Returns how many epochs between the lowest and the highest have no line.
     pub(super) fn missing(&self) -> u64 {
-        let (Some(least), Some(greatest)) = (self.seen.first(), self.seen.last()) else { return 0 };
+        let (Some(least), Some(greatest)) = (self.seen.keys().next(), self.seen.keys().next_back()) else {
+            return 0;
+        };
         (greatest - least)
             .saturating_add(1)
             .saturating_sub(u64::try_from(self.seen.len()).unwrap_or(u64::MAX))
@@ -201,7 +303,7 @@ impl Epochs {
 
     /// Returns the lowest missing epoch.
     pub(super) fn first_missing(&self) -> Option<u64> {
-        let pairs = self.seen.iter().zip(self.seen.iter().skip(1));
+        let pairs = self.seen.keys().zip(self.seen.keys().skip(1));
         pairs.filter(|(one, next)| **next > **one + 1).map(|(one, _)| one + 1).next()
     }
 }
@@ -229,7 +331,8 @@ impl Findings {
                 format!("Correct the Regex or the output of the program: {hint}."),
             )];
         }
-        self.epoch_warning(found).into_iter().chain(self.single_value(found)).collect()
+        let lines = found.line_warnings(self.base.is_some());
+        self.epoch_warning(found).into_iter().chain(self.single_value(found)).chain(lines).collect()
     }
 
     fn epoch_warning(&self, found: &Found) -> Option<Warning> {
@@ -245,8 +348,11 @@ impl Findings {
                 "Change EpochPattern so that its group captures a whole number from the same line, or remove it.",
             ));
         }
-        let least = epochs.seen.first().copied()?;
+        let least = epochs.seen.keys().next().copied()?;
         let (first, wanted) = (u64::from(base), u64::from(base.saturating_sub(1)));
+        if self.is_base_assumed && epochs.first == Some(0) {
+            return None;
+        }
         if least < first {
             return Some(Warning::new(
                 Code::EpochBelowBase,

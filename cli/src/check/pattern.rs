@@ -1,6 +1,7 @@
 //! Warnings about metric patterns: missing for a stack, or cutting numbers.
 
 use serde_json::{Value, json};
+use wire::events::logs::{Explanation, MetricPattern};
 use wire::request::{NUMBER_PATTERN, Request};
 
 use super::log::Findings;
@@ -36,10 +37,32 @@ pub(super) fn required(metric: &str) -> Warning {
 pub(super) fn cuts(request: &Request, log: Option<&Findings>) -> Vec<Warning> {
     let in_log = |metric: &str, regex: &str| {
         let found = log?.metrics.iter().find(|found| found.name == metric && found.regex == regex)?;
-        found.cut.as_ref().map(|cut| cut::log_line(metric, regex, cut))
+        found.cut.as_ref().filter(|cut| !cut.is_epoch).map(|cut| cut::log_line(metric, regex, cut))
     };
-    let warned = request
-        .metric_patterns()
-        .filter_map(|(metric, regex)| in_log(metric, regex).or_else(|| cut::sample(metric, regex)));
+    let warned = request.metric_patterns().filter_map(|(metric, regex)| {
+        captures_name(metric, regex).or_else(|| in_log(metric, regex)).or_else(|| cut::sample(metric, regex))
+    });
     warned.collect()
+}
+
+/// Returns the warning about a pattern whose first group captures the name of the metric, such as Katib's filters.
+fn captures_name(metric: &str, regex: &str) -> Option<Warning> {
+    let pattern = MetricPattern::new(regex, None).ok()?;
+    let lines = ["=", ": ", " "].map(|sign| format!("{metric}{sign}0.5"));
+    let captures = |line: &String| match pattern.explain(line) {
+        Explanation::NotANumber { captured } => captured == metric,
+        Explanation::TooLong | Explanation::NoMatch | Explanation::Value { .. } => false,
+    };
+    lines.iter().any(captures).then(|| {
+        Warning::new(
+            Code::FirstGroupIsName,
+            format!(
+                "The first group of the Regex of metric '{metric}' captures the name, so no line has a value."
+            ),
+            format!(
+                "Capture the number in the first group, for example {}, and begin other groups with (?:.",
+                json!(format!("{}={NUMBER_PATTERN}", regex::escape(metric)))
+            ),
+        )
+    })
 }

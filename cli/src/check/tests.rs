@@ -251,11 +251,14 @@ fn a_log_that_does_not_fit_the_request_causes_a_warning() {
         ("", "ObjectiveNotInLog"),
         ("epoch 1 acc=0.5", "ObjectiveNotInLog"),
         ("Epoch: 1 accuracy=0.5\nEpoch: 2 accuracy=0.6", "EpochNotInLog"),
-        ("epoch 0 accuracy=0.5\nepoch 1 accuracy=0.6", "EpochBelowBase"),
         ("done\nepoch 27 accuracy=0.5", "ObjectiveOnceInLog"),
     ] {
         assert_eq!(log_codes(&findings(calm(), log)), [expected], "{log}");
     }
+    let from_zero = "epoch 0 accuracy=0.5\nepoch 1 accuracy=0.6";
+    let one = changed(&calm(), &[("Controller/EpochBase", json!(1))]);
+    assert_eq!(log_codes(&findings(one, from_zero)), ["EpochBelowBase"]);
+    assert_eq!(log_codes(&findings(calm(), from_zero)), Vec::<&str>::new(), "the tuning counts from 0");
     let zero = changed(&calm(), &[("Controller/EpochBase", json!(0))]);
     let log = "epoch 1 accuracy=0.5\nepoch 2 accuracy=0.6";
     assert_eq!(log_codes(&findings(zero, log)), ["EpochAboveBase"]);

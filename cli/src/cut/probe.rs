@@ -60,7 +60,7 @@ fn found(regex: &str) -> Option<(Cut, Option<u32>)> {
     let (pattern, samples) = parsed(regex)?;
     let tried = NUMBERS.iter().flat_map(|number| samples.iter().map(move |sample| (number, sample)));
     tried.into_iter().find_map(|(number, sample)| {
-        let cut = lines(sample, number).iter().find_map(|line| pattern.explain_with_cut(line).1)?;
+        let cut = lines(sample, number).iter().find_map(|line| pattern.read(line).cut)?;
         Some((cut, sample.group))
     })
 }

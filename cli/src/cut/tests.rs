@@ -114,7 +114,7 @@ fn the_warning_names_the_metric_the_line_the_part_and_a_pattern_that_reads_it() 
 #[test]
 fn a_long_line_is_shown_around_the_number() {
     let line = format!("{}loss=1e-11 {}", "é".repeat(300), "x".repeat(300));
-    let cut = Cut { line, captured: "1".to_owned(), whole: "1e-11".to_owned() };
+    let cut = Cut { line, captured: "1".to_owned(), whole: "1e-11".to_owned(), is_epoch: false };
     let warning = log_line("loss", "loss=([0-9.]+)", &cut);
     assert_eq!(warning.code.name(), "NumberCutInLog");
     assert!(warning.message.contains("éloss=1e-11 xxx"), "{warning:?}");

@@ -104,7 +104,7 @@ fn state(key: &str, ended: Option<i64>) -> (i64, Recorded) {
 
 fn line(key: &str, id: &str) -> (i64, Recorded) {
     let lines = vec![MetricLine { id: id.to_owned(), at: Time(START), index: None, value: Some(1.0) }];
-    fact(key, START, Fact::MetricsLogged { job: KEY, stream: "s".to_owned(), lines })
+    fact(key, START, Fact::MetricsLogged { job: KEY, stream: "s".to_owned(), lines, began: None })
 }
 
 /// Observations that confirm all assumptions.

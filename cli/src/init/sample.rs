@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 use regex::{Regex, escape};
-use wire::events::logs::{Explanation, MetricPattern};
+use wire::events::logs::{Explanation, MetricPattern, visible};
 use wire::request::{NUMBER_PATTERN, compile_pattern, default_regex};
 
 use super::goal;
@@ -111,7 +111,7 @@ impl Sample {
     }
 
     fn of(text: &str) -> Result<Self, Failure> {
-        let lines = text.lines().filter(|line| line.len() <= LINE_BYTES_MAX).map(str::to_owned);
+        let lines = text.lines().filter(|line| line.len() <= LINE_BYTES_MAX).map(visible);
         let lines: Vec<String> = lines.collect();
         let mut names: Vec<Name> = Vec::new();
         for (pattern, spaced) in [(NAMED, false), (SPACED, true)] {
@@ -150,7 +150,10 @@ impl Sample {
         };
         let values = self.values(&strict);
         let first = self.lines.iter().zip(&values).find(|(_, value)| value.is_some())?.0;
-        let short = short(metric, first).filter(|short| self.values(short) == values);
+        // On another line, a short pattern would read the value of a longer name.
+        let ends_longer = |name: &Name| name.text != metric && name.text.ends_with(metric);
+        let is_last = self.names.iter().any(ends_longer);
+        let short = short(metric, first).filter(|short| !is_last && self.values(short) == values);
         Some(short.unwrap_or(strict))
     }
 

@@ -127,7 +127,7 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     let plan = definition.plan();
     let resource = trial.resource().0;
     let best = best_of(definition, trial);
-    let last = trial.last_line.as_ref().and_then(|(_, _, value)| *value);
+    let last = trial.last_value(job.attempt);
     let bracket = plan.brackets().get(trial.bracket.index());
     let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
     let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();

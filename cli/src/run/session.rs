@@ -8,12 +8,10 @@ use use_cases::ports::table::Table;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::signals::Signals;
-use crate::cut;
 use crate::failure::Failure;
 use crate::follow::{Follower, Since};
 use crate::logs::LogHint;
 use crate::progress::Progress;
-use crate::warning;
 
 /// Minimum time between two reads of the table. Combines a burst of metrics into one update.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -51,7 +49,6 @@ pub(super) async fn follow(
     };
     let mut progress = Progress::begin(&follower, since, logs);
     let mut trouble = host.table_error();
-    let mut warned = false;
     loop {
         changes.mark_unchanged();
         if trouble.has_changed().unwrap_or(false) {
@@ -59,10 +56,6 @@ pub(super) async fn follow(
         }
         let news = follower.news(&**host.store()).await?;
         progress.show(&follower, &news);
-        if !warned && let Some(cut) = host.cut(id) {
-            warned = true;
-            progress.note(&warning::plain(&cut::in_log(&follower.tuning.request, &cut)));
-        }
         if follower.state.is_ended() {
             break;
         }

@@ -339,7 +339,12 @@ impl Simulation<'_> {
             index: rule.captured.then_some(own),
             value: Some(reported),
         };
-        self.happens(Fact::MetricsLogged { job: key, stream: format!("{key}/{stream}"), lines: vec![line] });
+        self.happens(Fact::MetricsLogged {
+            job: key,
+            stream: format!("{key}/{stream}"),
+            lines: vec![line],
+            began: None,
+        });
         if is_last {
             let generation = self.jobs.get(&key).map_or(0, |job| job.generation);
             self.queue.push(now, Event::Ends(key, generation));

@@ -59,7 +59,7 @@ fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
             allowances: Allowances::usual(),
         },
         cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
         capacity_wait_seconds: 86_400,
         max_interruptions: 3,
         spot_fallback: false,

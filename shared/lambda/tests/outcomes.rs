@@ -261,7 +261,7 @@ fn a_usual_invocation_writes_little_and_an_idle_one_nothing() {
     };
     let recorded = |result: Recorded, facts, lines, report: &mut Report| {
         let job = JobKey::new(0, 0, 1);
-        let about = About { tuning: Some(ID.to_owned()), job: Some(job), facts, lines, cut: None };
+        let about = About { tuning: Some(ID.to_owned()), job: Some(job), facts, lines };
         outcomes::recorded(Some(Ok(result)), &about, report).unwrap();
     };
     check("job-events, ignored", 0, &|report| recorded(Recorded::NotOurs, 0, 0, report));

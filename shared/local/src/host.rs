@@ -8,7 +8,7 @@
 mod bus;
 mod pumps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,6 @@ use use_cases::store::{Store, StoreError};
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, PerCallKind, Rate, Silence, Sweeper};
 use wire::describe::TuningJob;
-use wire::events::logs::Cut;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::training::{Config, JobRecords, OpenError, TrainingService};
@@ -165,10 +164,6 @@ pub enum HostError {
     Store(#[from] StoreError),
 }
 
-/// The first log line of each tuning, by its ID, in which the pattern of the objective captures only a part of a
-/// number.
-pub type Cuts = BTreeMap<String, Cut>;
-
 type LocalActuator = Actuator<DynamoTable, TrainingService, EventFile, SystemClock>;
 
 /// A data directory that this process has locked. Nothing runs in it yet.
@@ -188,7 +183,6 @@ pub struct Host {
     table: Embedded,
     changed: watch::Receiver<u64>,
     table_error: watch::Receiver<Option<String>>,
-    cuts: watch::Receiver<Cuts>,
     pumps: JoinSet<()>,
 }
 
@@ -248,8 +242,7 @@ impl Claimed {
             Failures { unreadable: data_dir.join("unreadable.jsonl"), table_error: errors.clone() };
         pumps.spawn(pumps::events(feeds.events, events, failures.clone()));
         let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
-        let (cut, cuts) = watch::channel(Cuts::new());
-        pumps.spawn(pumps::logs(feeds.logs, logs, failures, cut));
+        pumps.spawn(pumps::logs(feeds.logs, logs, failures));
         let claim = Duration::from(CLAIM + Millis(500));
         pumps.spawn(pumps::sweeps(sweeper, (table.clone(), Arc::clone(&store)), sweep_every, claim, errors));
         let submit = Submit {
@@ -259,7 +252,7 @@ impl Claimed {
             monthly_cap: None,
             guardrails: Guardrails::default(),
         };
-        Ok(Host { store, submit, training, table, changed, table_error, cuts, pumps })
+        Ok(Host { store, submit, training, table, changed, table_error, pumps })
     }
 }
 
@@ -295,11 +288,6 @@ impl Host {
         self.table_error.clone()
     }
 
-    /// Returns the first cut of tuning `id` since this host opened.
-    pub fn cut(&self, id: &str) -> Option<Cut> {
-        self.cuts.borrow().get(id).cloned()
-    }
-
     /// Requests the stop of a tuning.
     pub async fn stop(&self, name: &str) -> Result<(), LookupError> {
         lookup::stop(&self.store, name, SystemClock.now()).await
@@ -325,7 +313,7 @@ impl Host {
 
     /// Ends the pumps and all training processes, and releases the data directory. The next open resumes the jobs.
     pub async fn shutdown(self) {
-        let Self { store, submit, training, table, changed: _, table_error: _, cuts: _, mut pumps } = self;
+        let Self { store, submit, training, table, changed: _, table_error: _, mut pumps } = self;
         training.shutdown().await;
         pumps.shutdown().await;
         drop((store, submit, training, pumps));

@@ -31,6 +31,9 @@ pub fn event_line(definition: &Definition, what: &What) -> Option<String> {
         What::Deferred(job, reason) => {
             Some(format!("trial {}: waits: {}", job.trial, short(reason, MESSAGE_CHARACTERS)))
         }
+        What::Noticed(notice) => {
+            Some(format!("warning: {} {} [{}]", notice.message, notice.advice, notice.code))
+        }
         What::StopRequested => Some("stop requested".to_owned()),
         What::LimitsChanged { cap, max_parallel, paused } => {
             Some(limits_changed(*cap, *max_parallel, *paused))
@@ -46,6 +49,7 @@ pub fn decision_line(definition: &Definition, what: &What) -> Option<String> {
         | What::Improved(_)
         | What::Interrupted(_)
         | What::Deferred(..)
+        | What::Noticed(_)
         | What::StopRequested
         | What::LimitsChanged { .. } => event_line(definition, what),
     }

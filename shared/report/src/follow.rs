@@ -15,6 +15,7 @@ use tuning::step::Step;
 use tuning::summary::JobSummary;
 use use_cases::ports::table::{Query, Table};
 use use_cases::store::{Loaded, Store, StoreError, Tuning};
+use wire::notice::Notice;
 use wire::stored;
 
 /// Steps per query.
@@ -60,6 +61,8 @@ pub enum What {
     Interrupted(JobKey),
     /// An action of a job has to wait, with the reason.
     Deferred(JobKey, String),
+    /// The logs of the tuning show a problem.
+    Noticed(Box<Notice>),
     /// A user requested a stop.
     StopRequested,
     /// Limits were changed.
@@ -80,7 +83,7 @@ impl What {
             Self::Ruled(ruling, _) => ruling_trial(ruling),
             Self::Improved(best) => Some(best.trial),
             Self::Interrupted(job) | Self::Deferred(job, _) => Some(job.trial),
-            Self::StopRequested | Self::LimitsChanged { .. } => None,
+            Self::Noticed(_) | Self::StopRequested | Self::LimitsChanged { .. } => None,
         }
     }
 }
@@ -163,11 +166,15 @@ impl Follower {
     pub fn take(&mut self, step: &Step) -> Vec<Event> {
         let definition = &self.tuning.definition;
         let best_before = self.state.incumbent.as_ref().map(|best| best.trial);
+        let noticed_before = Notice::of_tuning(definition, &self.state);
         let mut whats = Vec::new();
         for recorded in &step.facts {
             fold(definition, &mut self.state, recorded);
             whats.extend(fact_event(&recorded.fact));
         }
+        let noticed = Notice::of_tuning(definition, &self.state).into_iter();
+        let new = noticed.filter(|notice| noticed_before.iter().all(|known| known.code != notice.code));
+        whats.extend(new.map(|notice| What::Noticed(Box::new(notice))));
         let best = self.state.incumbent.as_ref();
         // The same trial improves nearly every epoch.
         let improved = best.filter(|best| Some(best.trial) != best_before);
@@ -199,6 +206,7 @@ fn fact_event(fact: &Fact) -> Option<What> {
         | Fact::TimePassed
         | Fact::JobStateChanged { .. }
         | Fact::MetricsLogged { .. }
+        | Fact::LogProblemSeen { .. }
         | Fact::JobDescribed { .. }
         | Fact::BillsConfirmed { .. }
         | Fact::LogRead { .. }

@@ -60,7 +60,7 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
             allowances: Allowances::usual(),
         },
         cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
         capacity_wait_seconds: 86_400,
         max_interruptions: 3,
         spot_fallback: false,
@@ -173,7 +173,12 @@ impl Service {
                 index: Some(epoch.into()),
                 value,
             };
-            self.put(Fact::MetricsLogged { job, stream: format!("{job}/algo-1"), lines: vec![line] });
+            self.put(Fact::MetricsLogged {
+                job,
+                stream: format!("{job}/algo-1"),
+                lines: vec![line],
+                began: None,
+            });
             if epoch == last {
                 self.phase(job, JobPhase::Ended(JobEnd::Completed));
             }

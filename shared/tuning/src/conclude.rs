@@ -219,7 +219,7 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let never_started = job.never_started || job.refused.is_some();
     // The values of a trial do not belong to an attempt that never ran or logged nothing.
     let emitted = !never_started && trial.last_line_attempt == job.attempt;
-    let last_value = trial.last_line.as_ref().and_then(|(_, _, value)| *value).filter(|_| emitted);
+    let last_value = trial.last_value(job.attempt).filter(|_| emitted);
     JobSummary {
         job: key,
         bracket: trial.bracket,
@@ -264,7 +264,9 @@ fn resumed_from(trial: &Trial, job: &Job) -> Option<Epochs> {
 /// Like [`summary`], but with the best value, which depends on the direction of the objective.
 pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let direction = definition.direction();
-    let best = trial.curve.values().flatten().copied().fold(None, |best: Option<f64>, value| {
+    let last = trial.last_value(job.attempt);
+    let values = trial.curve.values().flatten().copied().chain(last);
+    let best = values.fold(None, |best: Option<f64>, value| {
         Some(best.filter(|best| !improves(direction, value, *best)).unwrap_or(value))
     });
     JobSummary { best_value: best, ..summary(key, trial, job) }

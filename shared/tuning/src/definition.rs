@@ -296,6 +296,9 @@ pub struct EpochRule {
     pub captured: bool,
     /// The index of the first epoch in the log (0 or 1), when captured.
     pub base: u32,
+    /// Whether `base` is only assumed: a tuning whose first logged index is 0 counts from 0.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_base_assumed: bool,
     /// Whether the index starts again after a restart.
     pub per_attempt: bool,
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{RungId, TrialId};
+use crate::log_problem::LogProblem;
 use crate::money::MicroUsd;
 use crate::pool::Retained;
 use crate::time::Time;
@@ -85,6 +86,16 @@ pub enum Fact {
         stream: String,
         /// The lines, at most [`crate::limits::MAX_LINES_PER_FACT`].
         lines: Vec<MetricLine>,
+        /// The epoch index of a line without a value, at the time of this fact. It holds for later lines without an index.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        began: Option<u64>,
+    },
+    /// The log of a job shows a problem.
+    LogProblemSeen {
+        /// The job.
+        job: JobKey,
+        /// The problem.
+        problem: Box<LogProblem>,
     },
     /// The training service described an ended job: its end and its bill.
     JobDescribed {
@@ -246,6 +257,7 @@ impl Fact {
             | Self::TimePassed
             | Self::JobStateChanged { .. }
             | Self::MetricsLogged { .. }
+            | Self::LogProblemSeen { .. }
             | Self::JobDescribed { .. }
             | Self::BillsConfirmed { .. }
             | Self::LogRead { .. }
@@ -281,6 +293,7 @@ impl Fact {
             | Self::BudgetGranted { .. }
             | Self::GrantReturned { .. }
             | Self::BillsConfirmed { .. }
+            | Self::LogProblemSeen { .. }
             | Self::NoticeGiven { .. } => None,
             Self::JobStateChanged { job, .. }
             | Self::MetricsLogged { job, .. }

@@ -16,7 +16,7 @@ use crate::ids::ChoiceId;
 use crate::limits::MAX_MESSAGE_CHARS;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
-use crate::state::{Bill, Job, State, Status, Trial};
+use crate::state::{Begun, Bill, Job, State, Status, Trial};
 use crate::time::Time;
 
 pub(crate) use metrics::place_streams;
@@ -59,18 +59,11 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::TimePassed => time_passed(definition, state, at),
         Fact::StopRequested => stop_requested(definition, state),
         Fact::LimitsChanged { .. } => limits_changed(state, recorded),
-        Fact::MetricsLogged { job, stream, lines } => {
-            let changed = metrics::fold(definition, state, *job, stream, lines);
-            if changed {
-                let logged = lines.iter().map(|line| line.at).max().unwrap_or(at);
-                with_job(state, *job, |job| {
-                    job.accepted = true;
-                    job.seen_at = job.seen_at.max(at);
-                    job.note_instances(logged);
-                    true
-                });
-            }
-            changed
+        Fact::MetricsLogged { job, .. } => metrics_logged(definition, state, *job, recorded),
+        Fact::LogProblemSeen { job, problem } => {
+            let is_new = state.log_problems.iter().all(|(_, known)| known.kind() != problem.kind());
+            state.log_problems.extend(is_new.then(|| (*job, (**problem).clone())));
+            is_new
         }
         Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
             let before = job.clone();
@@ -118,6 +111,28 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         }
         Fact::ActionDeferred { .. } => action_deferred(definition, state, recorded),
     }
+}
+
+fn metrics_logged(definition: &Definition, state: &mut State, key: JobKey, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let Fact::MetricsLogged { stream, lines, began, .. } = &recorded.fact else { return false };
+    let changed = match began {
+        Some(index) => {
+            let begun = Begun { stream: stream.clone(), at, index: *index };
+            metrics::fold_begun(definition, state, key, begun)
+        }
+        None => metrics::fold(definition, state, key, stream, lines),
+    };
+    if changed {
+        let logged = lines.iter().map(|line| line.at).max().unwrap_or(at);
+        with_job(state, key, |job| {
+            job.accepted = true;
+            job.seen_at = job.seen_at.max(at);
+            job.note_instances(logged);
+            true
+        });
+    }
+    changed
 }
 
 /// Records that a job ended because it got no instances. Starts wait if no other instances can be tried.

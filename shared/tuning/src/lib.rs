@@ -35,6 +35,7 @@ pub mod ids;
 pub mod invariant;
 pub mod ledger;
 pub mod limits;
+pub mod log_problem;
 pub mod money;
 pub mod planted;
 pub mod pool;

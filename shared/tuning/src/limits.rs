@@ -188,5 +188,9 @@ pub const QUOTA_PATIENCE: Millis = Millis::from_seconds(86_400);
 /// `MaxResource` times the number of parallel jobs must not exceed it.
 pub const MAX_RANKED_LINES: usize = 200_000;
 
+/// Epochs remembered per trial that lines without a value began, and lines that wait for such a line. Deliveries overtake
+/// each other by a few lines only.
+pub const MAX_BEGUN_EPOCHS: usize = 16;
+
 /// Log streams remembered per trial; a job that restarts more often has other problems.
 pub const MAX_STREAMS_PER_TRIAL: usize = 64;

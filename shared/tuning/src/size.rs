@@ -41,6 +41,9 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         Fact::JobStateChanged { message, .. } | Fact::JobDescribed { message, .. } => {
             message.as_deref().map_or(0, text)
         }
+        Fact::LogProblemSeen { problem, .. } => {
+            problem.texts().into_iter().map(text).fold(0, usize::saturating_add)
+        }
         Fact::StartRefused { message, .. } => text(message),
         Fact::ActionDeferred { reason, .. } => text(reason),
         Fact::BudgetGranted { month, .. } => text(month),
@@ -181,7 +184,7 @@ mod tests {
                 reason: worst(1_000),
                 quota_exceeded: true,
             },
-            Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500] },
+            Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500], began: None },
             Fact::JobStateChanged {
                 job: JOB,
                 phase: crate::fact::JobPhase::Downloading,

@@ -21,12 +21,13 @@ use serde::{Deserialize, Serialize};
 use crate::changes::Changes;
 use crate::definition::Definition;
 use crate::epochs::Epochs;
-use crate::fact::JobKey;
+use crate::fact::{JobKey, MetricLine};
 use crate::failures::Failures;
 use crate::grants::Grants;
 use crate::held::{Held, Lack};
 use crate::ids::{BracketId, RungId, TrialId, count};
 use crate::ledger::Ledger;
+use crate::log_problem::LogProblem;
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::runtime::Timings;
@@ -38,6 +39,9 @@ pub use job::{Bill, Extension, Job};
 pub(crate) use rung::rival;
 pub use rung::{Arrival, Rung, judge};
 pub use waiting::{Parked, ParkedTrials, Waiting};
+
+/// Number of equal values that shows that the objective does not change.
+const MANY_VALUES: u32 = 10;
 
 /// The state of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +102,9 @@ pub struct State {
     pub fruitless: Fruitless,
     /// Whether any trial has logged the objective, also as NaN.
     pub has_logged: bool,
+    /// The index of the first epoch, which the first logged index shows; `None` before, or where the request sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_base: Option<u32>,
     /// The trial that reached the target and trains to its end, and after that end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finalist: Option<TrialId>,
@@ -133,6 +140,13 @@ pub struct State {
     /// Money granted from the month's cap.
     #[serde(default)]
     pub grants: Grants,
+    /// The first finite value of the tuning, and how many values were equal to it before another one; `None` after that,
+    /// and before the first value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equal_values: Option<(f64, u32)>,
+    /// The problems that logs of jobs show, one of each kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_problems: Vec<(JobKey, LogProblem)>,
     /// The message of the last failure.
     pub last_failure: Option<String>,
     /// Failed jobs by cause.
@@ -195,6 +209,12 @@ pub struct Trial {
     /// The attempt that logged it.
     #[serde(default)]
     pub last_line_attempt: u32,
+    /// The latest lines that began an epoch without a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<Begun>,
+    /// The latest lines without an index whose epoch has not begun in the known part of the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnumbered: Vec<(String, MetricLine)>,
     /// Attempts ordered so far.
     pub attempts: u32,
     /// The rung of the last attempt: of its next rung, or of a lower one if that job trained past its level.
@@ -228,6 +248,17 @@ pub struct Trial {
     pub job: Option<Job>,
 }
 
+/// An epoch that a log line without a value began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The log stream.
+    pub stream: String,
+    /// The time of the line.
+    pub at: Time,
+    /// The index, as logged.
+    pub index: u64,
+}
+
 /// A log stream of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
@@ -250,6 +281,9 @@ pub struct Stream {
     /// The values of an unplaced stream, by their own epoch; used where the epoch is captured.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
+    /// The first value of its highest epoch, where the epoch is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<(Epochs, Option<f64>)>,
     /// Time and epoch of its first line and of its last line.
     pub span: Option<((Time, Epochs), (Time, Epochs))>,
     /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
@@ -344,6 +378,7 @@ impl State {
             since_improved: 0,
             fruitless: Fruitless::default(),
             has_logged: false,
+            epoch_base: None,
             finalist: None,
             refusals: 0,
             hold_starts_until: None,
@@ -356,6 +391,8 @@ impl State {
             refit: None,
             changes: Changes::default(),
             grants: Grants::default(),
+            equal_values: None,
+            log_problems: Vec::new(),
             last_failure: None,
             failures: Failures::default(),
         }
@@ -402,6 +439,22 @@ impl State {
         running.fold(0, |sum: u32, (_, _, job)| {
             sum.saturating_add(definition.job.instances(job.instances).count)
         })
+    }
+
+    /// Counts values that are equal to all earlier ones.
+    pub(crate) fn note_equal(&mut self, value: f64) {
+        self.equal_values = match self.equal_values {
+            None if self.incumbent.is_none() => Some((value, 1)),
+            Some((known, count)) if known.to_bits() == value.to_bits() => {
+                Some((known, count.saturating_add(1)))
+            }
+            Some(_) | None => None,
+        };
+    }
+
+    /// Returns whether many values of several trials are all equal.
+    pub fn is_constant(&self) -> bool {
+        self.next_trial > TrialId(1) && self.equal_values.is_some_and(|(_, count)| count >= MANY_VALUES)
     }
 
     /// Returns why the tuning failed; `None` unless it has failed or is about to. A tuning that found no capacity has

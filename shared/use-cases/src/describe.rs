@@ -23,6 +23,7 @@ use wire::describe::{
     tuning_job_event,
 };
 use wire::names::training_job_name;
+use wire::notice::Notice;
 use wire::request::Request;
 use wire::stored;
 
@@ -283,6 +284,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
                 .promotes()
                 .map(|_| u32::try_from(state.trials.len()).unwrap_or(u32::MAX)),
             failures: failures(&tuning.id, state),
+            notices: Notice::of_tuning(&tuning.definition, state),
             brackets: brackets(tuning, state),
             settings: settings(&tuning.request),
         },

@@ -11,7 +11,6 @@ use thiserror::Error;
 use tuning::fact::JobKey;
 use wire::events::EventError;
 use wire::events::job_state::JobStateChange;
-use wire::events::logs::Cut;
 use wire::names::{TAG_STACK, TAG_TUNING, parse_training_job_name};
 
 use crate::ports::Clock;
@@ -39,8 +38,6 @@ pub struct About {
     pub facts: usize,
     /// Number of log lines with the objective.
     pub lines: usize,
-    /// The first log line in which the pattern of the objective captures only a part of a number.
-    pub cut: Option<Cut>,
 }
 
 /// Why a delivery was not recorded.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wire::events::logs::{Delivery, lines_to_facts};
+use wire::events::logs::{Delivery, StreamLines};
 use wire::names::{log_stream, parse_training_job_name};
 
 use crate::job_events::{About, RecordError, Recorded};
@@ -38,14 +38,12 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
         }
         let Some(pattern) = &tuning.pattern else { return Ok(Recorded::NotOurs) };
         let batch = delivery.batch().map_err(|error| RecordError::Unreadable(error.to_string()))?;
-        let mut lines = Vec::new();
+        let mut lines = StreamLines::default();
         for event in &batch.events {
-            let (line, cut) = pattern.line_and_cut(event);
-            lines.extend(line);
-            about.cut = about.cut.take().or(cut);
+            lines.add(event, &pattern.read(&event.message));
         }
         about.lines = lines.len();
-        let facts = lines_to_facts(job, &delivery.log_stream, lines);
+        let facts = lines.into_facts(job, &delivery.log_stream);
         let delivered = record::deliver(&*self.store.table, &id, &facts, self.clock.now()).await;
         about.facts = delivered.map_err(StoreError::from)?;
         Ok(Recorded::Stored)

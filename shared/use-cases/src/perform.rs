@@ -276,8 +276,8 @@ where
             Order::Start { .. } => self.start(id, row, earlier).await,
             Order::Stop { job, .. } => self.stop(id, *job).await,
             Order::ReadBill { job } => self.bill(id, *job).await,
-            Order::ReadRest { job, ordered, ended, .. } => {
-                self.read_rest(id, *job, *ordered..*ended, row.tries, pages).await
+            Order::ReadRest { job, ordered, ended, at_once } => {
+                self.read_rest(id, *job, *ordered..*ended, *at_once, row.tries, pages).await
             }
             Order::ReadLog { job, streams } => self.read(id, *job, *streams, pages).await,
             Order::Look { job, since } => self.look(id, *job, *since, pages).await,

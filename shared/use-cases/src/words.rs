@@ -87,7 +87,7 @@ pub fn place(rung: RungId, level: Epochs, epoch: Epochs) -> String {
             format!(" (by its value of epoch {epoch}, the first one that arrived at or after the level)")
         }
         Ordering::Less => {
-            format!(" (by its last value, of epoch {epoch}, because its program had ended)")
+            format!(" (by its best value up to there, of epoch {epoch})")
         }
     };
     format!("rung {rung} at epoch {level}{by}")

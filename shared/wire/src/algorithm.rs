@@ -223,10 +223,5 @@ pub fn of_script(uri: &str) -> Option<&'static Algorithm> {
     folders.into_iter().flatten().find_map(named)
 }
 
-/// Returns SageMaker's XGBoost. Programs that print the same lines also number their rounds in the same way.
-pub(crate) fn xgboost() -> Option<&'static Algorithm> {
-    named("xgboost")
-}
-
 #[cfg(test)]
 mod tests;

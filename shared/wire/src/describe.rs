@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tuning::money::MicroUsd;
 
+use crate::notice::Notice;
 use crate::request::Request;
 use crate::shape::{dollars, optional_dollars, optional_seconds, seconds};
 
@@ -202,6 +203,9 @@ pub struct TuningController {
     /// Number of trials that have a running training job; `None` without promotion, where a trial has only one job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials_training: Option<u32>,
+    /// Problems that the logs of training jobs show; empty without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
     /// Causes of failed training jobs, most frequent first; empty without failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureCause>,

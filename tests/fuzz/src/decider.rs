@@ -97,7 +97,7 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
             allowances: Allowances::usual(),
         },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
-        epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt },
+        epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt, is_base_assumed: false },
         capacity_wait_seconds: 86_400,
         max_diverged_epochs: 3,
         max_interruptions: 3,

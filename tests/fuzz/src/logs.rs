@@ -89,7 +89,8 @@ fn check(batch: &LogBatch, bytes: usize) {
     let ids: BTreeSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(ids.len(), events.len(), "an event ID is duplicated");
     assert_eq!(LogBatch::parse(&batch.encode()).as_ref(), Ok(batch), "the batch reads back the same");
-    let lines: Vec<MetricLine> = events.iter().filter_map(|event| pattern().line(event)).collect();
+    let lines: Vec<MetricLine> =
+        events.iter().flat_map(|event| pattern().read(&event.message).lines(event)).collect();
     let owner = log_stream(&batch.log_stream).and_then(|stream| parse_training_job_name(&stream.job));
     let Some((id, job)) = owner else { return };
     check_facts(&id, job, &batch.log_stream, &lines);

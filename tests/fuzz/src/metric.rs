@@ -1,8 +1,10 @@
 //! Target `metric`: a user's patterns on log lines. A pattern that compiles must read any line in bounded time and
 //! memory.
 
+use std::collections::BTreeSet;
+
 use tuning::fact::JobKey;
-use wire::events::logs::{Explanation, LogEvent, MetricPattern, lines_to_facts};
+use wire::events::logs::{Explanation, LogEvent, MetricPattern, Reading, StreamLines};
 use wire::request::{Request, compile_pattern};
 
 /// The input is lines: the pattern of the metric, the pattern of the epoch (empty = none), then log lines. A `*` at the
@@ -23,44 +25,46 @@ pub(crate) fn run(input: &[u8]) {
         }
     };
     check_request(metric);
-    let mut found = Vec::new();
+    let mut found = StreamLines::default();
     for (number, line) in lines.enumerate() {
         let repeats = if long { pattern.max_line_bytes() / line.len().max(1) } else { 1 };
         let message = line.repeat(repeats);
         let event = LogEvent { id: number.to_string(), timestamp: 1, message };
-        check_line(&pattern, &event);
-        found.extend(pattern.line(&event));
+        found.add(&event, &check_line(&pattern, &event));
         if long {
             break;
         }
     }
-    let count = found.len();
-    let facts = lines_to_facts(JobKey::new(0, 0, 1), "stream", found);
-    assert_eq!(facts.is_empty(), count == 0);
+    let has_lines = !found.is_empty();
+    let facts = found.into_facts(JobKey::new(0, 0, 1), "stream");
+    assert!(!has_lines || !facts.is_empty());
 }
 
-fn check_line(pattern: &MetricPattern, event: &LogEvent) {
-    let (explained, cut) = pattern.explain_with_cut(&event.message);
-    if let Some(cut) = cut {
-        let number = cut.whole.parse::<f64>();
-        assert!(
-            number.is_ok() && cut.whole.contains(&cut.captured) && cut.line.contains(&cut.whole),
-            "{cut:?}"
-        );
+fn check_line(pattern: &MetricPattern, event: &LogEvent) -> Reading {
+    let reading = pattern.read(&event.message);
+    if let Some(cut) = &reading.cut {
+        assert!(cut.whole.contains(&cut.captured) && cut.line.contains(&cut.whole), "{cut:?}");
+        assert!(cut.captured.bytes().any(|byte| byte.is_ascii_digit()), "{cut:?}");
     }
-    assert_eq!(explained == Explanation::TooLong, event.message.len() > pattern.max_line_bytes());
-    let line = pattern.line(event);
-    match explained {
-        Explanation::Value { captured, value, index } => {
-            assert!(value.is_none_or(f64::is_finite), "{captured}");
-            let number = captured.parse::<f64>().ok().filter(|number| number.is_finite());
-            assert_eq!(number.map(f64::to_bits), value.map(f64::to_bits), "{captured}");
-            let line = line.map(|line| (line.at.0, line.index, line.value.map(f64::to_bits)));
-            assert_eq!(line, Some((event.timestamp, index, value.map(f64::to_bits))));
+    let lines = reading.lines(event);
+    let ids: BTreeSet<&str> = lines.iter().map(|line| line.id.as_str()).collect();
+    assert_eq!(ids.len(), lines.len(), "each line has its own ID");
+    let mut lines = lines.iter();
+    for shown in &reading.shown {
+        match shown {
+            Explanation::Value { captured, value, index } => {
+                assert!(value.is_none_or(f64::is_finite), "{captured}");
+                let number = captured.parse::<f64>().ok().filter(|number| number.is_finite());
+                assert_eq!(number.map(f64::to_bits), value.map(f64::to_bits), "{captured}");
+                let line = lines.next().map(|line| (line.at.0, line.index, line.value.map(f64::to_bits)));
+                assert_eq!(line, Some((event.timestamp, *index, value.map(f64::to_bits))));
+            }
+            Explanation::NotANumber { captured } => assert!(captured.parse::<f64>().is_err()),
+            Explanation::NoMatch | Explanation::TooLong => {}
         }
-        Explanation::NotANumber { captured } => assert!(line.is_none() && captured.parse::<f64>().is_err()),
-        Explanation::NoMatch | Explanation::TooLong => assert!(line.is_none()),
     }
+    assert!(lines.next().is_none());
+    reading
 }
 
 /// Checks a user's pattern for the metric of a built-in algorithm. The request keeps the user's pattern, and an epoch

@@ -105,17 +105,27 @@ fn of_logs() -> Vec<Warning> {
     for log in [
         "epoch 1 acc=0.5\nepoch 2 acc=0.6",
         "Epoch: 1 accuracy=0.5\nEpoch: 2 accuracy=0.6",
-        "epoch 0 accuracy=0.5\nepoch 1 accuracy=0.6",
         "done\nepoch 27 accuracy=0.5",
+        "epoch 0.5 accuracy=0.5\nepoch 1.0 accuracy=0.6",
+        "epoch 1 accuracy=0.5\repoch 1 accuracy=0.6\repoch 2 accuracy=0.6",
+        "epoch 1 accuracy=0.5 accuracy=0.6\nepoch 2 accuracy=0.7",
+        "epoch 1 accuracy=0.5\nepoch 1 accuracy=0.6",
+        &["epoch 1 accuracy=0.1"; 10].join("\n"),
     ] {
         found.extend(warned(calm(), Some(log)));
     }
+    let one = changed(&calm(), &[("Controller/EpochBase", json!(1))]);
+    found.extend(warned(one, Some("epoch 0 accuracy=0.5\nepoch 1 accuracy=0.6")));
+    let without = changed(&calm(), &[("Controller/EpochPattern", json!(null))]);
+    found.extend(warned(without, Some("1/2 accuracy=0.5\r2/2 accuracy=0.6\naccuracy=0.7")));
     let log = "epoch 1 accuracy=0.5\nepoch 2 accuracy=6e-05";
     found.extend(warned(changed(&calm(), &[("Controller/EpochBase", json!(0))]), Some(log)));
     let regex = "TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions/0/Regex";
     let cutting = changed(&calm(), &[(regex, json!("accuracy=([0-9.]+)"))]);
     found.extend(warned(cutting.clone(), None));
     found.extend(warned(cutting, Some(log)));
+    let katib = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)";
+    found.extend(warned(changed(&calm(), &[(regex, json!(katib))]), None));
     // The metric has the built-in pattern of this machine.
     let definitions = "TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions";
     let local = changed(&calm(), &[(definitions, json!([{"Name": "accuracy"}]))]);

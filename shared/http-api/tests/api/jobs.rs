@@ -31,7 +31,7 @@ async fn ends(api: &TestApi, id: &str) {
     let at = Time(1_790_000_600_000);
     let line = MetricLine { id: "1".to_owned(), at, index: Some(1), value: Some(0.75) };
     let facts = [
-        ("line", Fact::MetricsLogged { job, stream: "s".to_owned(), lines: vec![line] }),
+        ("line", Fact::MetricsLogged { job, stream: "s".to_owned(), lines: vec![line], began: None }),
         (
             "described",
             Fact::JobDescribed {

@@ -25,7 +25,7 @@ use use_cases::store::Store;
 use use_cases::sweep::Sweeper;
 use wire::stored::{ACTION_PREFIX, ACTIVE, FACT_PREFIX, RING_PREFIX, active_id};
 
-use super::{Cuts, EventFile, LocalActuator, SystemClock};
+use super::{EventFile, LocalActuator, SystemClock};
 use crate::training::TrainingService;
 
 /// The maximum number of records in a batch.
@@ -162,24 +162,16 @@ pub(super) async fn events(
     }
 }
 
-/// Delivers log batches to ingest, and reports the first cut of each tuning to `cuts`.
+/// Delivers log batches to ingest.
 pub(super) async fn logs(
     mut feed: mpsc::Receiver<Vec<u8>>,
     ingest: JobLogs<DynamoTable, SystemClock>,
     failures: Failures,
-    cuts: watch::Sender<Cuts>,
 ) {
     while let Some(batch) = feed.recv().await {
         let event = serde_json::from_slice(&batch).unwrap_or(Value::Null);
         for delivery in 0..DELIVERIES_MAX {
-            let mut about = About::default();
-            let result = ingest.handle(&event, &mut about).await;
-            if let (Some(tuning), Some(cut)) = (about.tuning, about.cut)
-                && !cuts.borrow().contains_key(&tuning)
-            {
-                cuts.send_modify(|cuts| _ = cuts.insert(tuning, cut));
-            }
-            if failures.is_settled(result, &event) {
+            if failures.is_settled(ingest.handle(&event, &mut About::default()).await, &event) {
                 break;
             }
             sleep(REDELIVERY_WAIT * 2_u32.pow(delivery)).await;

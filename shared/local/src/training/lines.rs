@@ -1,7 +1,10 @@
 //! Splits the output of a process into lines, in bounded memory.
 //!
 //! A line ends at a line feed. A line longer than [`LINE_BYTES_MAX`] is split, and invalid UTF-8 is replaced. Empty
-//! lines are dropped, as in CloudWatch Logs.
+//! lines are dropped, as in CloudWatch Logs. A line that is redrawn by carriage returns, like a progress bar, can be
+//! shown before its end.
+
+use wire::events::logs::UNFINISHED;
 
 /// The longest line, as in CloudWatch Logs.
 pub(crate) const LINE_BYTES_MAX: usize = 256 * 1024;
@@ -14,6 +17,8 @@ pub(crate) struct LineSplitter {
     taken: usize,
     /// The number of bytes after `taken` without a line feed.
     searched: usize,
+    /// The number of bytes after `taken` that were shown before the end of their line.
+    shown: usize,
 }
 
 impl LineSplitter {
@@ -41,10 +46,29 @@ impl LineSplitter {
             let line = text(rest.get(..length)?);
             self.taken += length + skip;
             self.searched = 0;
+            self.shown = 0;
             if !line.is_empty() {
                 return Some(line);
             }
         }
+    }
+
+    /// Returns whether the incomplete line was redrawn, and has text that was not shown.
+    pub(crate) fn has_redrawn(&self) -> bool {
+        let rest = self.buffer.get(self.taken..).unwrap_or_default();
+        rest.len() > self.shown && rest.contains(&b'\r')
+    }
+
+    /// Returns the incomplete line, with [`UNFINISHED`] as its end. Its last state begins the next piece of the line.
+    pub(crate) fn unfinished(&mut self) -> String {
+        let rest = self.buffer.get(self.taken..).unwrap_or_default();
+        let last = rest.iter().rposition(|byte| *byte != b'\r').unwrap_or_default();
+        let state = rest.get(..last).unwrap_or_default().iter().rposition(|byte| *byte == b'\r');
+        let line = format!("{}{UNFINISHED}", text(rest));
+        self.taken += state.unwrap_or_default();
+        self.shown = self.buffer.len().saturating_sub(self.taken);
+        self.searched = self.shown;
+        line
     }
 
     /// Returns the rest at the end of the stream.
@@ -53,6 +77,7 @@ impl LineSplitter {
         self.buffer.clear();
         self.taken = 0;
         self.searched = 0;
+        self.shown = 0;
         (!line.is_empty()).then_some(line)
     }
 }
@@ -89,6 +114,25 @@ mod tests {
         assert_eq!(split(&[b"on", b"e\r\n\ntwo\nthr", b"ee"]), ["one", "two", "three"]);
         assert_eq!(split(&[b"\xff\n"]), ["\u{fffd}"]);
         assert_eq!(split(&[b""]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_redrawn_line_is_shown_before_its_end_and_continues_with_its_last_state() {
+        let mut splitter = LineSplitter::default();
+        splitter.push(b"one\n\r1/3");
+        assert_eq!(splitter.next_line().as_deref(), Some("one"));
+        assert_eq!(splitter.next_line(), None);
+        assert!(splitter.has_redrawn());
+        assert_eq!(splitter.unfinished(), "\r1/3\r…");
+        assert!(!splitter.has_redrawn(), "nothing new");
+        splitter.push(b"\r2/3\r");
+        assert_eq!(splitter.next_line(), None);
+        assert_eq!(splitter.unfinished(), "\r1/3\r2/3\r…");
+        splitter.push(b"3/3\nnext\n");
+        assert_eq!(splitter.next_line().as_deref(), Some("\r2/3\r3/3"));
+        assert_eq!(splitter.next_line().as_deref(), Some("next"));
+        splitter.push(b"plain");
+        assert!(!splitter.has_redrawn(), "a line without a carriage return waits for its end");
     }
 
     #[test]

@@ -26,6 +26,8 @@ use tuning::time::Time;
 
 /// How long the first line of a batch waits for further lines.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
+/// How often a line that is being redrawn is shown before its end.
+const REDRAW_DELAY: Duration = Duration::from_millis(200);
 const BATCH_LINES_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// The size limit of a stored stream. Later lines are delivered, but not stored.
@@ -161,8 +163,13 @@ where
     let mut tail = StderrTail::default();
     while out.open || err.open {
         let due = batch.due.unwrap_or_else(Instant::now);
+        let redrawn = [out.redrawn, err.redrawn].into_iter().flatten().min();
         tokio::select! {
             () = sleep_until(due), if batch.due.is_some() => batch.flush().await,
+            () = sleep_until(redrawn.unwrap_or(due)), if redrawn.is_some() => {
+                out.add_unfinished(&mut batch);
+                err.add_unfinished(&mut batch);
+            }
             () = out.read(), if out.open => out.add_lines(&mut batch, None).await,
             () = err.read(), if err.open => err.add_lines(&mut batch, Some(&mut tail)).await,
         }
@@ -178,12 +185,14 @@ struct Pipe<R> {
     length: usize,
     lines: LineSplitter,
     open: bool,
+    /// When the line that is being redrawn is shown.
+    redrawn: Option<Instant>,
 }
 
 impl<R: AsyncRead + Unpin> Pipe<R> {
     fn new(reader: R) -> Self {
         let buffer = vec![0; READ_BUFFER_BYTES];
-        Self { reader, buffer, length: 0, lines: LineSplitter::default(), open: true }
+        Self { reader, buffer, length: 0, lines: LineSplitter::default(), open: true, redrawn: None }
     }
 
     /// Reads once. Cancel safe.
@@ -204,6 +213,11 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
                 batch.flush().await;
             }
         }
+        self.redrawn = if self.open && self.lines.has_redrawn() {
+            self.redrawn.or_else(|| Some(Instant::now() + REDRAW_DELAY))
+        } else {
+            None
+        };
         if !self.open
             && let Some(line) = self.lines.last_line()
         {
@@ -211,6 +225,16 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
                 tail.push(&line);
             }
             batch.add(line);
+        }
+    }
+}
+
+impl<R> Pipe<R> {
+    /// Adds the line that is being redrawn, if it is due.
+    fn add_unfinished(&mut self, batch: &mut Batch) {
+        if self.redrawn.is_some_and(|due| due <= Instant::now()) {
+            self.redrawn = None;
+            batch.add(self.lines.unfinished());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! and money that were held back for it.
 
 use search::Configuration;
-use tuning::fact::{JobEnd, JobKey};
+use tuning::fact::{Fact, JobEnd, JobKey};
 use tuning::ruling::{EndReason, Order, Ruling};
 
 use super::Book;
@@ -34,7 +34,10 @@ impl Book {
 
     /// A recorded stop request ends the search. After a search that ended by itself, it cancels the refit that is not
     /// ordered yet.
-    pub(super) fn stop_requested(&mut self) {
+    pub(super) fn stop_requested(&mut self, fact: &Fact) {
+        if *fact != Fact::StopRequested {
+            return;
+        }
         let refit_to_come = self.refit.is_none() && self.case.choices.refit && self.search_ended_by_itself();
         if self.ending.is_none() || refit_to_come {
             self.ending = Some(EndReason::Stopped);

@@ -43,9 +43,7 @@ impl Book {
         if let Fact::BudgetGranted { amount, .. } = &recorded.fact {
             self.granted += amount.0;
         }
-        if recorded.fact == Fact::StopRequested {
-            self.stop_requested();
-        }
+        self.stop_requested(&recorded.fact);
         if let Fact::BillsConfirmed { bills } = &recorded.fact {
             self.bills_confirmed(bills);
         }
@@ -93,6 +91,7 @@ impl Book {
             | Fact::TimePassed
             | Fact::JobStateChanged { .. }
             | Fact::MetricsLogged { .. }
+            | Fact::LogProblemSeen { .. }
             | Fact::LogRead { .. }
             | Fact::SilenceSeen { .. }
             | Fact::BudgetGranted { .. }

@@ -5,10 +5,14 @@
 
 use super::promote;
 use crate::definition::Definition;
-use crate::fact::JobEnd;
+use crate::fact::{JobEnd, JobKey};
 use crate::ids::count;
 use crate::limits::{MAX_REFUSALS, MAX_TRIALS_WITHOUT_LINE, MAX_TRIALS_WITHOUT_VALUE};
+use crate::log_problem::LogProblem;
 use crate::state::{State, Trial};
+
+/// Number of trials without a value after which a tuning is in doubt, if a log shows the cause.
+const TRIALS_WITH_CAUSE: u32 = 2;
 
 /// Returns why the tuning may not succeed, for people; `None` without a doubt. No new trial starts meanwhile.
 pub fn doubt(state: &State) -> Option<String> {
@@ -28,7 +32,9 @@ pub fn doubt(state: &State) -> Option<String> {
             format!("{trials} trials in a row ended without a finite value of the objective metric. Last failure: {last}")
         });
     }
-    (trials >= MAX_TRIALS_WITHOUT_LINE).then(|| without_line(state, trials))
+    let is_cause_known = hint(state).is_some_and(|(_, _, is_cause)| is_cause);
+    let most = if is_cause_known { TRIALS_WITH_CAUSE } else { MAX_TRIALS_WITHOUT_LINE };
+    (trials >= most).then(|| without_line(state, trials))
 }
 
 fn has_ended_fruitless(trial: &Trial) -> bool {
@@ -41,6 +47,12 @@ pub(super) fn without_line(state: &State, trials: u32) -> String {
     if let Some(cause) = state.failures.only_cause().filter(|cause| cause.count == trials) {
         return format!("the first {trials} training jobs failed for the same reason: {}", cause.reason);
     }
+    if let Some((job, hint, _)) = hint(state) {
+        return format!(
+            "no training job logged a value of the objective metric in {trials} attempts: {hint} (log of trial {})",
+            job.trial
+        );
+    }
     if state.counters.completed > 0 || state.last_failure.is_none() {
         return format!(
             "no training job logged a value of the objective metric in {trials} attempts: check the Regex of the metric \
@@ -48,6 +60,14 @@ pub(super) fn without_line(state: &State, trials: u32) -> String {
         );
     }
     format!("no training job succeeded after {trials} attempts. Last failure: {}", last_failure(state))
+}
+
+/// Returns what the log of a job shows about missing values, and whether this is their cause.
+fn hint(state: &State) -> Option<(JobKey, &str, bool)> {
+    state.log_problems.iter().find_map(|(job, problem)| match problem {
+        LogProblem::NoValue { hint, is_cause } => Some((*job, hint.as_str(), *is_cause)),
+        LogProblem::NumberCut { .. } | LogProblem::Redrawn { .. } | LogProblem::Burst { .. } => None,
+    })
 }
 
 fn last_failure(state: &State) -> &str {

@@ -5,6 +5,9 @@
 //! is known only when the job has ended: until then the lines of the stream are held ([`place_streams`]). The first
 //! value at an epoch stands: late and duplicate lines change nothing. Values count for the incumbent even after a stop
 //! was ordered, but never for a rung already judged.
+//!
+//! A line with a value may lack an index that an earlier line has. The epoch of that line then holds for it
+//! ([`numbered`]).
 
 use std::collections::BTreeMap;
 
@@ -15,8 +18,8 @@ use crate::definition::Definition;
 use crate::epochs::Epochs;
 use crate::fact::{JobEnd, JobKey, MetricLine};
 use crate::ids::TrialId;
-use crate::limits::{MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
-use crate::state::{Incumbent, Job, State, Status, Stream, Trial};
+use crate::limits::{MAX_BEGUN_EPOCHS, MAX_RANKED_LINES, MAX_STREAMS_PER_TRIAL};
+use crate::state::{Begun, Incumbent, Job, State, Status, Stream, Trial};
 use crate::time::Time;
 
 /// What one line changed.
@@ -38,27 +41,30 @@ pub(super) fn fold(
     stream: &str,
     lines: &[MetricLine],
 ) -> bool {
-    let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    // A key that was never ordered is not a job of this trial, whatever its name. Attempts of rungs that the trial has
-    // passed are settled.
-    let rung = trial.start_rung(definition);
-    if key.attempt > trial.attempts || key.attempt <= trial.past_attempts || key.rung > rung {
+    if !counts(definition, state, key) {
         return false;
     }
+    let changed = note_base(definition, state, lines.iter().find_map(|line| line.index));
+    let base = state.epoch_base.unwrap_or(definition.epochs.base);
+    let Some(trial) = state.trials.get_mut(&key.trial) else { return changed };
+    let (lines, waits) = numbered(definition, base, trial, stream, lines);
     let known = trial.streams.len();
-    let Some(index) = stream_index(definition, trial, key.attempt, stream, lines) else { return false };
-    let mut changed = trial.streams.len() > known;
+    let Some(index) = stream_index(definition, base, trial, key.attempt, stream, &lines) else {
+        return changed || waits;
+    };
+    let mut changed = changed || waits || trial.streams.len() > known;
     let mut moved = false;
     let mut reaches_target = false;
     let was_fruitless = !trial.has_value();
     let target = definition.limits.target.filter(|_| can_be_finalist(trial, key));
     let mut seen = Vec::new();
-    for line in lines {
+    let mut new_values = Vec::new();
+    for line in &lines {
         // JSON stores no infinities.
         let value = line.value.filter(|value| value.is_finite());
         changed |= note_last_line(trial, key.attempt, line, value);
         let entered = if definition.epochs.captured {
-            captured_epoch(definition, trial, index, line, value)
+            captured_epoch(base, trial, index, line, value)
         } else {
             ranked_epoch(trial, index, line, value, lines_kept(definition))
         };
@@ -67,11 +73,14 @@ pub(super) fn fold(
         let reached = target.zip(value).filter(|_| entered.changed);
         reaches_target |=
             reached.is_some_and(|(target, value)| reaches(definition.direction(), value, target));
-        // A value whose epoch is not proven after a restart enters no curve, but counts for the incumbent.
+        // A value after a restart whose epoch is not proven, or has a value, enters no curve, but counts for the incumbent.
         let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
-        let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
-            .then(|| trial.resource());
+        let unplaced = (entered.epoch.is_none() && (index > 0 || held)).then(|| trial.resource());
         seen.extend(entered.epoch.or(unplaced).map(|epoch| (epoch, value)));
+        new_values.extend(value.filter(|_| entered.epoch.is_some()));
+    }
+    for value in new_values {
+        state.note_equal(value);
     }
     for (epoch, value) in seen {
         changed |= improve(definition, state, key.trial, epoch, value);
@@ -90,6 +99,109 @@ pub(super) fn fold(
         state.has_logged = true;
     }
     changed
+}
+
+/// Folds an epoch that a line without a value began. Enters the lines that waited for it.
+pub(super) fn fold_begun(definition: &Definition, state: &mut State, key: JobKey, begun: Begun) -> bool {
+    if !definition.epochs.captured || !counts(definition, state, key) {
+        return false;
+    }
+    let changed = note_base(definition, state, Some(begun.index));
+    let Some(trial) = state.trials.get_mut(&key.trial) else { return changed };
+    if trial.begun.contains(&begun) {
+        return changed;
+    }
+    let known = trial.begun.clone();
+    let stream = begun.stream.clone();
+    trial.begun.push(begun);
+    trial.begun.sort_by_key(|begun| (begun.at, begun.index));
+    keep_latest(&mut trial.begun);
+    let changed = changed || trial.begun != known;
+    let waiting = trial.unnumbered.iter().filter(|(name, _)| *name == stream).map(|(_, line)| line.clone());
+    let lines: Vec<MetricLine> = waiting.collect();
+    fold(definition, state, key, &stream, &lines) || changed
+}
+
+/// Keeps the latest of a trial's lines that concern epochs without a value.
+fn keep_latest<T>(lines: &mut Vec<T>) {
+    let excess = lines.len().saturating_sub(MAX_BEGUN_EPOCHS);
+    lines.drain(..excess);
+}
+
+/// Returns whether facts of the job still count. A key that was never ordered is not a job of this trial, whatever its
+/// name. Attempts of rungs that the trial has passed are settled.
+fn counts(definition: &Definition, state: &State, key: JobKey) -> bool {
+    state.trials.get(&key.trial).is_some_and(|trial| {
+        key.attempt <= trial.attempts
+            && key.attempt > trial.past_attempts
+            && key.rung <= trial.start_rung(definition)
+    })
+}
+
+/// Records the index of the first epoch, if the request leaves it open: the first logged index of the tuning shows it.
+/// Returns whether the state changed.
+fn note_base(definition: &Definition, state: &mut State, first: Option<u64>) -> bool {
+    let Some(first) = first.filter(|_| definition.epochs.is_base_assumed && state.epoch_base.is_none())
+    else {
+        return false;
+    };
+    state.epoch_base = Some(if first == 0 { 0 } else { definition.epochs.base });
+    true
+}
+
+/// Returns the lines with the index of the epoch that an earlier line of the stream began. Keeps the lines for which no
+/// known line did. Returns whether the kept lines changed.
+fn numbered(
+    definition: &Definition,
+    base: u32,
+    trial: &mut Trial,
+    stream: &str,
+    lines: &[MetricLine],
+) -> (Vec<MetricLine>, bool) {
+    if !definition.epochs.captured {
+        return (lines.to_vec(), false);
+    }
+    let known = trial.unnumbered.clone();
+    let mut entered = Vec::with_capacity(lines.len());
+    let mut given = BTreeMap::new();
+    for line in lines {
+        if line.index.is_some() {
+            entered.push(line.clone());
+            continue;
+        }
+        let waiting = (stream.to_owned(), line.clone());
+        trial.unnumbered.retain(|known| *known != waiting);
+        let begun = trial.begun.iter().rfind(|begun| begun.stream == stream && begun.at <= line.at);
+        // An epoch with another value may not be that of this line: the beginning of the next one may be late.
+        let begun = begun.filter(|begun| {
+            let is_same = |value: &Option<f64>| value.map(f64::to_bits) == line.value.map(f64::to_bits);
+            match given.get(&begun.index) {
+                Some(value) => is_same(value),
+                None => value_of(base, trial, begun).is_none_or(is_same),
+            }
+        });
+        if let Some(begun) = begun {
+            given.insert(begun.index, line.value);
+            entered.push(MetricLine { index: Some(begun.index), ..line.clone() });
+            continue;
+        }
+        let forgotten = trial.begun.len() >= MAX_BEGUN_EPOCHS
+            && trial.begun.first().is_some_and(|first| line.at < first.at);
+        if !forgotten {
+            trial.unnumbered.push(waiting);
+            trial.unnumbered.sort_by(|(_, a), (_, b)| (a.at, &a.id).cmp(&(b.at, &b.id)));
+            keep_latest(&mut trial.unnumbered);
+        }
+    }
+    let changed = trial.unnumbered != known;
+    (entered, changed)
+}
+
+/// Returns the value of an epoch, which may not be a number; `None` before its first value.
+fn value_of<'a>(base: u32, trial: &'a Trial, begun: &Begun) -> Option<&'a Option<f64>> {
+    let own = own_epoch(base, begun.index)?;
+    let stream = trial.streams.iter().find(|stream| stream.name == begun.stream)?;
+    trial.curve.get(&(stream.offset + own)).or_else(|| stream.unplaced_lines.get(&own))
 }
 
 /// Returns whether a trial whose job logs a line can still train to its end.
@@ -115,6 +227,7 @@ fn restarts(definition: &Definition) -> bool {
 /// Returns the index of the stream in the trial. Adds an unknown stream, with the epochs that came before it.
 fn stream_index(
     definition: &Definition,
+    base: u32,
     trial: &mut Trial,
     attempt: u32,
     name: &str,
@@ -131,7 +244,7 @@ fn stream_index(
     // No guess where the end of the job will show the place: the first stream reported need not be the first written.
     let unplaced = restarts(definition) && definition.promotes().is_some();
     let offset = if restarts(definition) && !unplaced {
-        proven_offset(definition, trial, first)
+        proven_offset(definition, base, trial, first)
     } else {
         Epochs::ZERO
     };
@@ -144,6 +257,7 @@ fn stream_index(
         lines: Vec::new(),
         unplaced,
         unplaced_lines: BTreeMap::new(),
+        last: None,
         span: None,
         repeats_value: None,
     });
@@ -155,7 +269,7 @@ fn stream_index(
 /// Proof is a first line after the restart that repeats, bit for bit, a value that the trial logged before. Without
 /// proof the offset is 0. That counts too few epochs rather than too many, so a trial is never judged at an epoch it
 /// has not reached.
-fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> Epochs {
+fn proven_offset(definition: &Definition, base: u32, trial: &Trial, first: &MetricLine) -> Epochs {
     if crate::planted!(OffsetUnproven) {
         return trial.resource();
     }
@@ -165,15 +279,15 @@ fn proven_offset(definition: &Definition, trial: &Trial, first: &MetricLine) -> 
     let (Some(epoch), None) = (matching.next(), matching.next()) else { return Epochs::ZERO };
     // The stream's own index of that line: the first facts to arrive need not hold its first line.
     let own = match first.index {
-        Some(raw) if definition.epochs.captured => own_epoch(definition, raw).unwrap_or(Epochs(u32::MAX)),
+        Some(raw) if definition.epochs.captured => own_epoch(base, raw).unwrap_or(Epochs(u32::MAX)),
         Some(_) | None => Epochs::ONE,
     };
     epoch - own
 }
 
 /// Returns the epoch of a captured index, counted from the beginning of its stream; `None` if it is out of range.
-fn own_epoch(definition: &Definition, index: u64) -> Option<Epochs> {
-    let own = index.checked_sub(u64::from(definition.epochs.base))?.checked_add(1)?;
+fn own_epoch(base: u32, index: u64) -> Option<Epochs> {
+    let own = index.checked_sub(u64::from(base))?.checked_add(1)?;
     u32::try_from(own).ok().map(Epochs)
 }
 
@@ -188,17 +302,20 @@ fn note_last_line(trial: &mut Trial, attempt: u32, line: &MetricLine, value: Opt
 
 /// Enters a line whose epoch is captured from it.
 fn captured_epoch(
-    definition: &Definition,
+    base: u32,
     trial: &mut Trial,
     index: usize,
     line: &MetricLine,
     value: Option<f64>,
 ) -> Entered {
     let Some(stream) = trial.streams.get_mut(index) else { return Entered::default() };
-    let own = line.index.and_then(|index| own_epoch(definition, index));
+    let own = line.index.and_then(|index| own_epoch(base, index));
     let epoch = own.map(|own| stream.offset + own).filter(|epoch| *epoch <= Epochs(MAX_RESOURCE));
     let Some(epoch) = epoch else { return Entered::default() };
     let mut changed = extend_span(stream, line.at, epoch);
+    if stream.last.is_none_or(|(last, _)| epoch > last) {
+        stream.last = Some((epoch, value));
+    }
     if stream.unplaced {
         let new = !stream.unplaced_lines.contains_key(&epoch);
         stream.unplaced_lines.entry(epoch).or_insert(value);
@@ -298,6 +415,7 @@ fn place(trial: &mut Trial, index: usize, offset: Epochs) {
     stream.span = stream
         .span
         .map(|((first_at, first), (last_at, last))| ((first_at, first + offset), (last_at, last + offset)));
+    stream.last = stream.last.map(|(last, value)| (last + offset, value));
     let held = std::mem::take(&mut stream.unplaced_lines);
     let ranked = Epochs::ONE.and_later().zip(stream.lines.iter().map(|(_, _, value)| *value));
     let lines: Vec<_> = held.into_iter().chain(ranked).collect();

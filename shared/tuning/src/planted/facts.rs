@@ -41,6 +41,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         | Fact::JobSeen { .. }
         | Fact::PoolSeen { .. }
         | Fact::PoolOver { .. }
+        | Fact::LogProblemSeen { .. }
         | Fact::ActionDeferred { .. } => fold::fold(definition, state, recorded),
     }
 }

@@ -460,6 +460,8 @@ impl Trial {
             streams_read: 0,
             last_line: None,
             last_line_attempt: 0,
+            begun: Vec::new(),
+            unnumbered: Vec::new(),
             attempts: 0,
             last_attempt_rung: RungId(0),
             past_attempts: 0,

@@ -40,6 +40,15 @@ impl Trial {
         self.curve.last_key_value().is_some_and(|(_, value)| value.is_none())
     }
 
+    /// Returns the final value of an attempt: the first value of the last epoch in its latest stream. After a restart, an
+    /// epoch of an earlier stream may have another value.
+    pub fn last_value(&self, attempt: u32) -> Option<f64> {
+        let own = self.streams.iter().filter(|stream| stream.attempt == attempt);
+        let latest = own.filter_map(|stream| Some((stream.span?.1, stream))).max_by_key(|(last, _)| *last)?.1;
+        let ranked = || latest.lines.last().map(|(_, _, value)| *value);
+        latest.last.map(|(_, value)| value).or_else(ranked).flatten()
+    }
+
     /// Returns the highest epoch it has reached.
     pub fn resource(&self) -> Epochs {
         let placed = self.curve.last_key_value().map_or(Epochs::ZERO, |(resource, _)| *resource);

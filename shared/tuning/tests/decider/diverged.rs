@@ -59,7 +59,7 @@ fn a_diverged_trial_whose_job_failed_is_not_tried_again() {
 fn regression_a_diverged_trial_is_stopped_although_the_epochs_of_its_lines_are_not_known_yet() {
     let definition = Definition { strategy: comparing(9, 27, 3), max_diverged_epochs: 3, ..jobs(9, 1) };
     let mut definition = promoting(definition, Scheduling::Asynchronous);
-    definition.epochs = EpochRule { captured: true, base: 1, per_attempt: true };
+    definition.epochs = EpochRule { captured: true, base: 1, per_attempt: true, is_base_assumed: false };
     check(
         &definition,
         &log(&[true, false, false]),

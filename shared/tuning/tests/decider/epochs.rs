@@ -13,7 +13,7 @@ use crate::support::{check, check_next};
 
 /// Delivers `facts` one at a time and checks the curve of trial 0.
 #[track_caller]
-fn check_curve(definition: &Definition, facts: &[Recorded], expect: &[(u32, f64)]) -> Run {
+pub(crate) fn check_curve(definition: &Definition, facts: &[Recorded], expect: &[(u32, f64)]) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
     for fact in facts {
@@ -23,8 +23,11 @@ fn check_curve(definition: &Definition, facts: &[Recorded], expect: &[(u32, f64)
     run
 }
 
-fn captured(base: u32, per_attempt: bool) -> Definition {
-    Definition { epochs: EpochRule { captured: true, base, per_attempt }, ..random(1, 1) }
+pub(crate) fn captured(base: u32, per_attempt: bool) -> Definition {
+    Definition {
+        epochs: EpochRule { captured: true, base, per_attempt, is_base_assumed: false },
+        ..random(1, 1)
+    }
 }
 
 fn counted() -> Definition {
@@ -32,11 +35,11 @@ fn counted() -> Definition {
 }
 
 /// A line without an epoch. Its ID is its second.
-fn plain(second: i64, value: f64) -> MetricLine {
+pub(crate) fn plain(second: i64, value: f64) -> MetricLine {
     MetricLine { index: None, ..line(second, &format!("{second:05}"), 0, value) }
 }
 
-fn of(stream: &str, list: Vec<MetricLine>) -> Recorded {
+pub(crate) fn of(stream: &str, list: Vec<MetricLine>) -> Recorded {
     let seconds = list.last().map_or(0, |line| (line.at - CREATED).as_seconds());
     lines(seconds, job(0), stream, list)
 }
@@ -52,7 +55,7 @@ fn a_captured_index_counts_from_its_base() {
 fn an_index_below_its_base_or_absent_is_not_an_epoch() {
     let list = vec![line(1, "x", 0, 0.1), MetricLine { index: None, ..line(2, "y", 0, 0.2) }];
     let run = check_curve(&captured(1, false), &[of("a", list)], &[]);
-    assert_eq!(run.state.trials[&TrialId(0)].last_line.as_ref().map(|line| line.2), Some(Some(0.2)));
+    assert_eq!(run.state.trials[&TrialId(0)].last_value(1), None);
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn the_last_value_is_the_value_of_the_line_with_the_latest_time() {
         let mut run = Run::new(&captured(1, false));
         run.take(&[submitted()]);
         run.take(facts);
-        run.state.trials[&TrialId(0)].last_line.as_ref().and_then(|line| line.2)
+        run.state.trials[&TrialId(0)].last_value(1)
     };
     let (early, late) = (of("a", vec![line(1, "x", 1, 0.1)]), of("a", vec![line(2, "x", 2, 0.2)]));
     assert_eq!(last(&[early.clone(), late.clone()]), Some(0.2));

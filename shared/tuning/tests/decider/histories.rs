@@ -23,8 +23,9 @@ pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
         1 => Just(Resources::Independent),
         1 => Just(Resources::Median),
     ];
-    let epochs = (any::<bool>(), 0_u32..2, any::<bool>())
-        .prop_map(|(captured, base, per_attempt)| EpochRule { captured, base, per_attempt });
+    let epochs = (any::<bool>(), 0_u32..2, any::<bool>()).prop_map(|(captured, base, per_attempt)| {
+        EpochRule { captured, base, per_attempt, is_base_assumed: false }
+    });
     let limits = (1_u32..25, 1_u32..7, prop::option::of(200_u64..2_000), prop::option::of(1_u32..12));
     let criteria = (prop::option::of(0.5_f64..1.0), prop::option::of(2_u32..9));
     let money = (prop::option::of(1_u64..8), any::<bool>(), 0_u32..4);

@@ -22,6 +22,7 @@ mod machine;
 mod model;
 mod money;
 mod names;
+mod numbering;
 mod overruns;
 mod paper;
 mod pools;

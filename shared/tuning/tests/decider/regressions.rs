@@ -67,7 +67,8 @@ fn regression_a_checkpoint_proven_by_a_later_line_has_the_right_offset() {
     let first: Vec<_> =
         (0..5_i32).map(|n| line(i64::from(n), "x", n.unsigned_abs().into(), f64::from(n))).collect();
     let mut definition = random(1, 1);
-    definition.epochs = tuning::definition::EpochRule { captured: true, base: 0, per_attempt: true };
+    definition.epochs =
+        tuning::definition::EpochRule { captured: true, base: 0, per_attempt: true, is_base_assumed: false };
     // Restarted after epoch 2; the fact with its index 0 is late: index 1 repeats epoch 4.
     let given = [submitted(), stream("a", first)];
     let when = [stream("b", vec![line(11, "x", 1, 3.0), line(12, "x", 2, 4.0), line(13, "x", 3, 7.0)])];

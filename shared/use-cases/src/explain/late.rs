@@ -109,7 +109,7 @@ pub(super) async fn add_unfolded_lines<T: Table>(
 }
 
 fn add_unfolded_fact(trail: &mut Trail<'_>, recorded: &Recorded) {
-    let Fact::MetricsLogged { job, stream, lines } = &recorded.fact else { return };
+    let Fact::MetricsLogged { job, stream, lines, .. } = &recorded.fact else { return };
     let unknown = lines.iter().filter(|line| !trail.late.is_known(stream, line));
     let late: Vec<EpochValue> = unknown.map(|line| EpochValue { epoch: None, value: line.value }).collect();
     if !late.is_empty() {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tuning::fact::{JobKey, MetricLine, Recorded};
+use tuning::fact::{JobKey, Recorded};
+use tuning::log_problem::LogProblem;
 use tuning::time::{Millis, Time};
-use wire::events::logs::{LogEvent, reread_to_facts};
+use wire::events::logs::{Explanation, Hints, LogEvent, Reading, StreamLines, problem_to_fact};
+use wire::request::shortened;
 
 use super::{Actuator, Effect, Outcome, later};
 use crate::ports::table::Table;
-use crate::ports::training::{JobLogs, Paged, TrainingJobs, TrainingJobsError};
+use crate::ports::training::{JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Timer};
 use crate::store::Tuning;
 
@@ -38,22 +40,17 @@ where
     B: Bus,
     C: Timer,
 {
-    /// Reads the metric lines since `from`, in at most `pages` pages. Returns the facts, and whether the end of the log
-    /// was reached.
-    pub(crate) async fn since(
-        &self,
-        from: Time,
-        pages: usize,
-    ) -> Result<(Vec<Recorded>, bool), TrainingJobsError> {
-        let Excerpt { facts, whole, .. } = self.excerpt(from, pages).await;
-        Ok((facts, whole?))
+    /// Reads the metric lines since `from`, in at most `pages` pages.
+    pub(crate) async fn since(&self, from: Time, pages: usize) -> Result<Read, TrainingJobsError> {
+        let Excerpt { facts, whole, search, .. } = self.excerpt(from, pages).await;
+        Ok(Read { facts, is_whole: whole?, search })
     }
 
     async fn excerpt(&self, from: Time, pages: usize) -> Excerpt {
-        let mut read = Excerpt { facts: Vec::new(), pages: 0, whole: Ok(false) };
+        let mut read = Excerpt { facts: Vec::new(), pages: 0, whole: Ok(false), search: Search::default() };
         let Some(pattern) = &self.tuning.pattern else { return Excerpt { whole: Ok(true), ..read } };
         let host = self.tuning.request.metric_host();
-        let mut streams: BTreeMap<String, Vec<MetricLine>> = BTreeMap::new();
+        let mut streams: BTreeMap<String, StreamLines> = BTreeMap::new();
         let mut next: Option<String> = None;
         while read.pages < pages {
             let page = match self.actuator.log_page(self.name, host, from, next.as_deref()).await {
@@ -67,9 +64,9 @@ where
             read.pages += 1;
             for line in page.items {
                 let event = LogEvent { id: line.id, timestamp: line.timestamp.0, message: line.message };
-                if let Some(metric) = pattern.line(&event) {
-                    streams.entry(line.stream).or_default().push(metric);
-                }
+                let reading = pattern.read(&event.message);
+                read.search.take(&event.message, &reading);
+                streams.entry(line.stream).or_default().add(&event, &reading);
             }
             next = page.next;
             if next.is_none() {
@@ -77,9 +74,49 @@ where
                 break;
             }
         }
-        let facts = streams.into_iter().flat_map(|(stream, lines)| reread_to_facts(self.job, &stream, lines));
+        read.search.has_epochs = streams.values().any(StreamLines::has_epochs);
+        let facts =
+            streams.into_iter().flat_map(|(stream, lines)| lines.into_reread_facts(self.job, &stream));
         read.facts = facts.collect();
         read
+    }
+
+    /// Returns the problem that a part of the log from its beginning has no value with an epoch. The log of a job that has
+    /// not completed must show the cause.
+    pub(crate) async fn missing_value(&self, search: &Search, has_completed: bool) -> Option<Recorded> {
+        let request = &self.tuning.request;
+        let is_lost = search.values > 0 && request.epoch_pattern().is_some() && !search.has_epochs;
+        let (hint, is_cause) = if is_lost {
+            (search.without_epoch(), true)
+        } else if search.values > 0 || !search.has_lines {
+            return None;
+        } else {
+            let (metric, regex) = (request.objective_metric(), request.metric_regex()?);
+            match search.hints.near_miss(metric, &regex) {
+                Some(near) => (near, true),
+                None if !has_completed => return None,
+                None => match self.value_of_other_host().await {
+                    Some(other) => (other, true),
+                    None => (search.hints.about(metric, &regex), false),
+                },
+            }
+        };
+        let problem = LogProblem::NoValue { hint, is_cause };
+        Some(problem_to_fact(self.job, self.actuator.clock.now(), problem))
+    }
+
+    /// Looks for a value in the beginning of another host's log.
+    async fn value_of_other_host(&self) -> Option<String> {
+        let request = &self.tuning.request;
+        let (own, pattern) = (request.metric_host(), self.tuning.pattern.as_ref()?);
+        let hosts = (1..=request.instance_count()).map(|number| format!("algo-{number}"));
+        let other = hosts.take(2).find(|host| host != own)?;
+        let page = self.actuator.log_page(self.name, &other, Time::EPOCH, None).await.ok()?;
+        let has_value = |line: &LogLine| matches!(pattern.explain(&line.message), Explanation::Value { .. });
+        page.items
+            .iter()
+            .any(has_value)
+            .then(|| format!("the log of host {other} has values, but Controller.MetricHost is {own}"))
     }
 
     /// Reads the metric lines of the whole log. Returns `None` if it has more than `pages` pages and `pages` is less
@@ -89,15 +126,18 @@ where
         &self,
         life: Range<Time>,
         pages: usize,
-    ) -> Result<Option<Vec<Recorded>>, TrainingJobsError> {
-        let (mut facts, whole) = self.since(life.start - CLOCKS, pages).await?;
-        if !whole && pages < LOG_PAGES_MAX {
+    ) -> Result<Option<Read>, TrainingJobsError> {
+        let mut read = self.since(life.start - CLOCKS, pages).await?;
+        if !read.is_whole && pages < LOG_PAGES_MAX {
             return Ok(None);
         }
-        if !whole {
-            facts.extend(self.since(life.end - LOG_TAIL, pages).await?.0);
+        if !read.is_whole {
+            let end = self.since(life.end - LOG_TAIL, pages).await?;
+            read.facts.extend(end.facts);
+            read.search.values += end.search.values;
+            read.search.has_epochs |= end.search.has_epochs;
         }
-        Ok(Some(facts))
+        Ok(Some(read))
     }
 
     /// Reads the part that can be read now of a log that could not be read completely in many tries, its end first.
@@ -118,8 +158,50 @@ where
     }
 }
 
+/// Metric lines of a log.
+pub(crate) struct Read {
+    pub(crate) facts: Vec<Recorded>,
+    /// Whether the end of the log was reached.
+    pub(crate) is_whole: bool,
+    pub(crate) search: Search,
+}
+
+/// What the lines of a log show about missing values.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    hints: Hints,
+    has_lines: bool,
+    /// Number of lines with a value, and the first of them.
+    values: usize,
+    first: Option<String>,
+    /// Whether a value has an epoch.
+    has_epochs: bool,
+}
+
+impl Search {
+    fn take(&mut self, line: &str, reading: &Reading) {
+        self.has_lines = true;
+        if reading.shown.iter().any(|shown| matches!(shown, Explanation::Value { .. })) {
+            self.values += 1;
+            self.first.get_or_insert_with(|| line.to_owned());
+        }
+        if self.values == 0 {
+            self.hints.take(line);
+        }
+    }
+
+    fn without_epoch(&self) -> String {
+        let line = shortened(self.first.as_deref().unwrap_or_default().trim());
+        format!(
+            "{} lines match its Regex, but EpochPattern captures no epoch in them or before them: \"{line}\"",
+            self.values
+        )
+    }
+}
+
 /// The part of a log that was read.
 struct Excerpt {
+    search: Search,
     facts: Vec<Recorded>,
     /// Number of pages.
     pages: usize,

@@ -8,7 +8,7 @@ use tuning::time::Time;
 use wire::names::training_job_name;
 
 use super::bill::state_fact;
-use super::log::Log;
+use super::log::{Log, Read};
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
@@ -39,8 +39,10 @@ where
         let log = Log { actuator: self, tuning: &tuning, name: &name, job };
         match log.since(since, pages).await {
             // The unread part may contain a value, and a job is never stopped on a guess.
-            Ok((_, false)) => Ok(Outcome::Later("the log is too long to read in one batch".to_owned())),
-            Ok((mut facts, true)) => {
+            Ok(Read { is_whole: false, .. }) => {
+                Ok(Outcome::Later("the log is too long to read in one batch".to_owned()))
+            }
+            Ok(Read { mut facts, .. }) => {
                 facts.push(state_fact(job, &description));
                 facts.push(self.fact(format!("silence-seen#{since}"), Fact::SilenceSeen { job, since }));
                 Ok(Outcome::Done(facts))

@@ -8,7 +8,7 @@ use tuning::fact::{Fact, JobKey};
 use tuning::time::Time;
 use wire::names::training_job_name;
 
-use super::log::{LOG_PAGES_MAX, Log};
+use super::log::{LOG_PAGES_MAX, Log, Read};
 use super::{Actuator, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
@@ -29,12 +29,13 @@ where
     C: Timer,
 {
     /// Reads at most `pages` pages of the log of a job that was ordered and ended at the times of `life`. `tries`
-    /// counts the tries, this one included.
+    /// counts the tries, this one included. `at_once` is whether the program failed or was stopped.
     pub(super) async fn read_rest(
         &self,
         id: &str,
         job: JobKey,
         life: Range<Time>,
+        at_once: bool,
         tries: i64,
         pages: usize,
     ) -> Result<Outcome, StoreError> {
@@ -46,7 +47,9 @@ where
             return Ok(log.read_partially(life, complete).await);
         }
         Ok(match log.read_completely(life, pages).await {
-            Ok(Some(mut facts)) => {
+            Ok(Some(Read { mut facts, search, .. })) => {
+                // The log of a job that failed or was stopped says why.
+                facts.extend(log.missing_value(&search, !at_once).await);
                 facts.push(complete);
                 Outcome::Done(facts)
             }
@@ -68,8 +71,10 @@ where
         let name = training_job_name(id, job);
         let log = Log { actuator: self, tuning: &tuning, name: &name, job };
         match log.since(Time::EPOCH, pages).await {
-            Ok((_, false)) if pages < LOG_PAGES_MAX => Ok(Outcome::Later(LEFT_TO_SWEEPER.to_owned())),
-            Ok((mut facts, _)) => {
+            Ok(Read { is_whole: false, .. }) if pages < LOG_PAGES_MAX => {
+                Ok(Outcome::Later(LEFT_TO_SWEEPER.to_owned()))
+            }
+            Ok(Read { mut facts, .. }) => {
                 let fact = Fact::LogRead { job, streams };
                 facts.push(self.fact(format!("log-read#{job}#{streams}"), fact));
                 Ok(Outcome::Done(facts))

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
 use tuning::limits::MAX_LINES_PER_FACT;
+use tuning::log_problem::LogProblem;
+use tuning::time::{Millis, Time};
 
-pub use super::metric::{Cut, Explanation, MetricPattern};
+pub use super::metric::{Cut, Explanation, Hints, MetricPattern, Reading, UNFINISHED, visible};
 use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};
 use crate::names::incarnation;
 
@@ -29,6 +31,11 @@ pub const MAX_BATCH_BYTES: usize = 20 * 1024 * 1024;
 /// Maximum length of the ID of a log event, in bytes; CloudWatch's IDs have 56 digits. IDs are part of a fact's key and
 /// row, so this limit bounds their size.
 pub const MAX_ID_BYTES: usize = 128;
+
+/// Lines within this time arrived at once. No epoch that rungs can stop is as short.
+const BURST: Millis = Millis(5);
+/// The least number of epochs in [`BURST`] that is a problem.
+const BURST_EPOCHS: u32 = 3;
 
 const DATA_PATH: &str = "awslogs.data";
 
@@ -156,6 +163,98 @@ pub fn encode_batch(log_group: &str, log_stream: &str, events: Vec<LogEvent>) ->
     LogBatch { message_type: MessageType::Data, log_group, log_stream, events }.encode()
 }
 
+/// Collects what the log events of one stream show, in their order.
+#[derive(Debug, Default)]
+pub struct StreamLines {
+    lines: Vec<MetricLine>,
+    /// The epoch that the last line without a value began.
+    begun: Option<Begun>,
+    /// One problem of each kind.
+    problems: Vec<LogProblem>,
+    /// The time of the latest event.
+    at: Option<Time>,
+    /// The time of each event with values, and its last epoch.
+    arrived: Vec<(Time, Option<u64>)>,
+}
+
+#[derive(Debug)]
+struct Begun {
+    at: Time,
+    index: u64,
+    has_value: bool,
+}
+
+impl StreamLines {
+    /// Adds an event. A value without an epoch gets that of the line that began one before it.
+    pub fn add(&mut self, event: &LogEvent, reading: &Reading) {
+        self.at = self.at.max(Some(Time(event.timestamp)));
+        for problem in reading.problems() {
+            if self.problems.iter().all(|known| known.kind() != problem.kind()) {
+                self.problems.push(problem);
+            }
+        }
+        let mut is_value = false;
+        for mut line in reading.lines(event) {
+            match (&mut self.begun, line.index) {
+                (Some(begun), None) => {
+                    line.index = Some(begun.index);
+                    begun.has_value = true;
+                }
+                (begun, Some(_)) => *begun = None,
+                (None, None) => {}
+            }
+            self.lines.push(line);
+            is_value = true;
+        }
+        // A redrawn line arrives with all its states.
+        if is_value {
+            self.arrived.push((Time(event.timestamp), self.lines.last().and_then(|line| line.index)));
+        }
+        let is_new = |index: &u64| self.begun.as_ref().is_none_or(|begun| begun.index != *index);
+        if let Some(index) = reading.epoch.filter(is_new) {
+            self.begun = Some(Begun { at: Time(event.timestamp), index, has_value: false });
+        }
+    }
+
+    /// Returns the number of metric lines.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Returns whether a line has an epoch.
+    pub fn has_epochs(&self) -> bool {
+        self.lines.iter().any(|line| line.index.is_some())
+    }
+
+    /// Returns whether there is no metric line.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Returns the facts of a delivery.
+    pub fn into_facts(self, job: JobKey, stream: &str) -> Vec<Recorded> {
+        self.facts(lines_to_facts, job, stream)
+    }
+
+    /// Like [`Self::into_facts`], but for a part of the stored log.
+    pub fn into_reread_facts(self, job: JobKey, stream: &str) -> Vec<Recorded> {
+        self.facts(reread_to_facts, job, stream)
+    }
+
+    fn facts(
+        self,
+        of_lines: fn(JobKey, &str, Vec<MetricLine>) -> Vec<Recorded>,
+        job: JobKey,
+        stream: &str,
+    ) -> Vec<Recorded> {
+        let begun = self.begun.filter(|begun| !begun.has_value).map(|begun| begun.fact(job, stream));
+        let problems = self.problems.into_iter().chain(burst(&self.arrived));
+        let problems = problems.filter_map(|problem| Some(problem_to_fact(job, self.at?, problem)));
+        let problems: Vec<Recorded> = problems.collect();
+        of_lines(job, stream, self.lines).into_iter().chain(begun).chain(problems).collect()
+    }
+}
+
 /// Returns the facts of the delivered metric lines of a job. Each fact has at most [`MAX_LINES_PER_FACT`] lines.
 pub fn lines_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
     facts("logs", job, stream, lines)
@@ -171,6 +270,39 @@ fn facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> V
     lines.chunks(MAX_LINES_PER_FACT).filter_map(|lines| one_fact(kind, job, stream, lines)).collect()
 }
 
+/// Returns the fact of a problem. A tuning has one fact of each kind.
+pub fn problem_to_fact(job: JobKey, at: Time, problem: LogProblem) -> Recorded {
+    let key = format!("problem#{}", problem.kind());
+    Recorded { key, at, fact: Fact::LogProblemSeen { job, problem: Box::new(problem) } }
+}
+
+/// Returns the problem that several epochs arrived at once. `arrived` is in the order of the times.
+fn burst(arrived: &[(Time, Option<u64>)]) -> Option<LogProblem> {
+    let mut most = 0;
+    let mut first = 0;
+    for (last, (at, _)) in arrived.iter().enumerate() {
+        while arrived.get(first).is_some_and(|(begin, _)| *at - *begin > BURST) {
+            first += 1;
+        }
+        let together = arrived.get(first..=last).unwrap_or_default();
+        let ranked = together.iter().filter(|(_, index)| index.is_none()).count();
+        let epochs = ranked + together.iter().filter_map(|(_, index)| *index).collect::<BTreeSet<_>>().len();
+        most = most.max(epochs);
+    }
+    let epochs = u32::try_from(most).unwrap_or(u32::MAX);
+    (epochs >= BURST_EPOCHS).then_some(LogProblem::Burst { epochs })
+}
+
+impl Begun {
+    /// Returns the fact. Each further line that shows the same epoch has the same natural key.
+    fn fact(&self, job: JobKey, stream: &str) -> Recorded {
+        let key = format!("epoch#{job}#{stream}#{}", self.index);
+        let began = Some(self.index);
+        let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: Vec::new(), began };
+        Recorded { key, at: self.at, fact }
+    }
+}
+
 /// Returns the fact of `lines`. Its natural key has the first event ID and a digest of all IDs, because a second
 /// delivery may split the batch differently: it may begin with the same event but contain other lines.
 fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Option<Recorded> {
@@ -178,7 +310,7 @@ fn one_fact(kind: &str, job: JobKey, stream: &str, lines: &[MetricLine]) -> Opti
     let ids: Vec<&str> = lines.iter().map(|line| line.id.as_str()).collect();
     let digest = incarnation(ids.join("\n").as_bytes());
     let key = format!("{kind}#{job}#{stream}#{}#{digest}", first.id);
-    let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: lines.to_vec() };
+    let fact = Fact::MetricsLogged { job, stream: stream.to_owned(), lines: lines.to_vec(), began: None };
     Some(Recorded { key, at: last.at, fact })
 }
 

@@ -333,9 +333,12 @@ impl Request {
 
     fn epochs(&self) -> EpochRule {
         let numbering = self.epoch_numbering();
+        let captured = self.epoch_pattern().is_some();
+        let base = self.fields.controller.epoch_base.or(numbering.map(|epochs| epochs.base));
         EpochRule {
-            captured: self.epoch_pattern().is_some(),
-            base: self.fields.controller.epoch_base.or(numbering.map(|epochs| epochs.base)).unwrap_or(1),
+            captured,
+            base: base.unwrap_or(1),
+            is_base_assumed: captured && base.is_none(),
             per_attempt: match self.fields.controller.epoch_numbering {
                 Some(EpochNumbering::PerAttempt) => true,
                 Some(EpochNumbering::Absolute) => false,

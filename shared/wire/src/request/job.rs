@@ -29,6 +29,10 @@ const KEEP_ALIVE: &str = "KeepAlivePeriodInSeconds";
 /// Default directory of checkpoints in SageMaker's containers.
 const CHECKPOINTS: &str = "/opt/ml/checkpoints";
 
+/// The variable that makes Python write each line of its output at once, and its value. Python buffers the output of a
+/// container, so an epoch's value would arrive when the program ends.
+const UNBUFFERED: (&str, &str) = ("PYTHONUNBUFFERED", "1");
+
 /// Parameters of one training job.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingJob<'a> {
@@ -57,11 +61,16 @@ impl Request {
         for name in NOT_COPIED {
             members.remove(*name);
         }
-        if let Some(Value::Object(variables)) = members.get_mut("Environment") {
-            variables.retain(|name, _| !lift::is_controller_variable(name));
-            if variables.is_empty() {
-                members.remove("Environment");
-            }
+        let mut variables = match members.remove("Environment") {
+            Some(Value::Object(variables)) => variables,
+            _ => Map::new(),
+        };
+        variables.retain(|name, _| !lift::is_controller_variable(name));
+        if self.adds_unbuffered() {
+            variables.insert(UNBUFFERED.0.to_owned(), json!(UNBUFFERED.1));
+        }
+        if !variables.is_empty() {
+            members.insert("Environment".to_owned(), Value::Object(variables));
         }
         members.insert("TrainingJobName".to_owned(), json!(job.name));
         members.insert("HyperParameters".to_owned(), Value::Object(self.hyperparameters(job)));
@@ -83,6 +92,13 @@ impl Request {
         }
         members.insert("Tags".to_owned(), self.all_tags(job.tags));
         Value::Object(members)
+    }
+
+    /// Returns whether training jobs get [`UNBUFFERED`]: unless the request sets the variable, or its algorithm is built
+    /// in.
+    pub fn adds_unbuffered(&self) -> bool {
+        let given = self.at(&format!("{DEFINITION}.Environment.{}", UNBUFFERED.0));
+        given.is_none() && self.built_in().is_none()
     }
 
     fn hyperparameters(&self, job: &TrainingJob<'_>) -> Map<String, Value> {

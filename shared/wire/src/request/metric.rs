@@ -74,7 +74,7 @@ fn explain(error: &regex::Error) -> String {
 }
 
 /// Returns the first 120 characters of `text`, without control characters, for a message.
-pub(crate) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     const SHOWN: usize = 120;
     let mut shown: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN).is_some() {
@@ -145,10 +145,10 @@ impl Request {
     }
 
     /// Returns the epoch numbering of the log lines: that of the built-in algorithm if the request's own `EpochPattern`
-    /// matches its lines. The user's own programs often print lines like XGBoost's.
+    /// matches its lines. It applies to no other program, whatever lines that prints.
     pub(crate) fn epoch_numbering(&self) -> Option<Epochs> {
         let Some(given) = &self.fields.controller.epoch_pattern else { return self.built_in_epochs() };
-        let algorithm = self.built_in().or_else(algorithm::xgboost)?;
+        let algorithm = self.built_in()?;
         let sample = algorithm.metrics.iter().find(|metric| metric.emission != Emission::AtEnd)?.sample();
         let pattern = MetricPattern::new(given, None).ok()?;
         let epoch = algorithm::SAMPLE.1.to_string();

@@ -55,7 +55,11 @@ fn the_sample_request_is_converted_to_a_definition() {
     assert_eq!((made.job.instance_count, made.job.volume_gib, made.job.spot), (3, 30, true));
     assert_eq!((made.job.max_runtime_seconds, made.job.max_wait_seconds), (2_400, Some(3_600)));
     assert_eq!(made.job.rate, Some(Rate { instance_hour: 461_000, volume_kilo_gib_hour: 191_781 }));
-    assert_eq!(made.epochs, EpochRule { captured: true, base: 0, per_attempt: true }, "XGBoost's");
+    assert_eq!(
+        made.epochs,
+        EpochRule { captured: true, base: 0, per_attempt: true, is_base_assumed: false },
+        "XGBoost's"
+    );
     let domains: Vec<_> =
         made.space.parameters().iter().map(|p| (p.name.as_str(), p.domain.clone())).collect();
     assert_eq!(
@@ -155,10 +159,15 @@ fn a_built_in_algorithm_supplies_the_defaults_of_the_request() {
             "a static hyperparameter is not overridden"
         );
         let rule = made.definition(Time(0), "a", &PriceAnswer::default()).unwrap().epochs;
-        let expected =
-            algorithm.epochs.map_or(EpochRule { captured: false, base: 1, per_attempt: false }, |own| {
-                EpochRule { captured: true, base: own.base, per_attempt: own.per_attempt }
-            });
+        let expected = algorithm.epochs.map_or(
+            EpochRule { captured: false, base: 1, per_attempt: false, is_base_assumed: false },
+            |own| EpochRule {
+                captured: true,
+                base: own.base,
+                per_attempt: own.per_attempt,
+                is_base_assumed: false,
+            },
+        );
         assert_eq!(rule, expected, "{algorithm}");
     }
 }
@@ -235,19 +244,37 @@ fn with_a_model_one_bracket_compares_late() {
 }
 
 #[test]
-fn epochs_of_xgboost_lines_begin_at_0_in_each_attempt() {
-    let rule = |controller: Value| definition(|body| body["Controller"] = controller, None).unwrap().epochs;
+fn defaults_of_a_built_in_algorithm_apply_to_no_other_program() {
+    let rule = |controller: Value| {
+        let own = |body: &mut Value| {
+            body["TrainingJobDefinition"]["AlgorithmSpecification"]["TrainingImage"] =
+                json!("h.example/own:1");
+            body["HyperParameterTuningJobConfig"]["StrategyConfig"] =
+                json!({"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}});
+            body["Controller"] = controller;
+        };
+        definition(own, None).unwrap().epochs
+    };
     let xgboost = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
-    for pattern in [xgboost, r"\[([0-9]+)\]#011", r"\[(\d+)\]"] {
-        let expected = EpochRule { captured: true, base: 0, per_attempt: true };
-        assert_eq!(rule(json!({"EpochPattern": pattern})), expected, "{pattern}");
+    let other = EpochRule { captured: true, base: 1, is_base_assumed: true, per_attempt: false };
+    for pattern in [xgboost, r"\[([0-9]+)\]#011", r"\[(\d+)\]", "epoch=([0-9]+)"] {
+        assert_eq!(rule(json!({"EpochPattern": pattern})), other, "{pattern}");
+        let xgboost = built_in("xgboost", "validation:auc", json!({"num_round": "12"}));
+        let mut body = xgboost.body().clone();
+        body["Controller"]["EpochPattern"] = json!(pattern);
+        let made =
+            Request::check(body).unwrap().definition(Time(0), "a", &PriceAnswer::default()).unwrap().epochs;
+        let expected = if pattern.starts_with("epoch") {
+            other
+        } else {
+            EpochRule { captured: true, base: 0, is_base_assumed: false, per_attempt: true }
+        };
+        assert_eq!(made, expected, "{pattern} with the built-in algorithm");
     }
-    let other = EpochRule { captured: true, base: 1, per_attempt: false };
-    assert_eq!(rule(json!({"EpochPattern": "epoch=([0-9]+)"})), other);
     let chosen = json!({"EpochPattern": xgboost, "EpochBase": 1, "EpochNumbering": "Absolute"});
-    assert_eq!(rule(chosen), other);
+    assert_eq!(rule(chosen), EpochRule { is_base_assumed: false, ..other });
     let zero = json!({"EpochPattern": "epoch=([0-9]+)", "EpochBase": 0, "EpochNumbering": "PerAttempt"});
-    assert_eq!(rule(zero), EpochRule { captured: true, base: 0, per_attempt: true });
+    assert_eq!(rule(zero), EpochRule { captured: true, base: 0, is_base_assumed: false, per_attempt: true });
 }
 
 #[test]

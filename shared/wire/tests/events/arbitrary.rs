@@ -131,14 +131,14 @@ proptest! {
         line in any::<String>(),
     ) {
         if let Ok(pattern) = MetricPattern::new(&pattern, epoch.as_deref()) {
-            let _ = pattern.line(&log_event("1", 1, &line));
+            let _ = pattern.read(&line).lines(&log_event("1", 1, &line));
         }
     }
 
     #[test]
     fn a_value_is_finite_or_absent(text in "[-+0-9.eEnaif]{1,12}") {
         let pattern = MetricPattern::new(r"loss=(\S+)", None).expect("a pattern");
-        if let Some(line) = pattern.line(&log_event("1", 1, &format!("loss={text}"))) {
+        for line in pattern.read(&format!("loss={text}")).lines(&log_event("1", 1, "")) {
             prop_assert!(line.value.is_none_or(f64::is_finite));
         }
     }

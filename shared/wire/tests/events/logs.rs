@@ -8,13 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey, MetricLine};
+use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
 use tuning::limits::MAX_LINES_PER_FACT;
+use tuning::log_problem::LogProblem;
 use tuning::time::Time;
 use wire::events::EventError;
 use wire::events::logs::{
-    Delivery, LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, encode_batch,
-    lines_to_facts, reread_to_facts,
+    Delivery, LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, StreamLines,
+    encode_batch, lines_to_facts, reread_to_facts,
 };
 
 use crate::samples::{bytes, sample};
@@ -110,7 +111,7 @@ fn many_lines_become_several_facts() {
     let facts = lines_to_facts(KEY, STREAM, lines.clone());
     let mut found = Vec::new();
     for recorded in &facts {
-        let Fact::MetricsLogged { job, stream, lines } = &recorded.fact else { panic!("another fact") };
+        let Fact::MetricsLogged { job, stream, lines, .. } = &recorded.fact else { panic!("another fact") };
         assert_eq!((*job, stream.as_str()), (KEY, STREAM));
         assert!(lines.len() <= MAX_LINES_PER_FACT);
         assert_eq!(Some(recorded.at), lines.iter().map(|line| line.at).max());
@@ -151,7 +152,8 @@ fn a_large_batch_is_parsed_completely() {
         MetricPattern::new(r".*\[[0-9]+\].*#011validation-auc:(\S+)", Some(r"\[(\d+)\]#011")).unwrap();
     let begun = Instant::now();
     let batch = LogBatch::parse(&delivery).unwrap();
-    let lines: Vec<MetricLine> = batch.events.iter().filter_map(|event| pattern.line(event)).collect();
+    let lines: Vec<MetricLine> =
+        batch.events.iter().flat_map(|event| pattern.read(&event.message).lines(event)).collect();
     println!("{count} events in {:?}", begun.elapsed());
     assert_eq!(lines.len(), 5_000);
     assert!(lines.iter().all(|line| line.index == Some(12) && line.value == Some(0.69031)));
@@ -185,4 +187,60 @@ fn an_error_does_not_contain_log_text() {
         let error = LogBatch::from_json(batch.to_string().as_bytes()).unwrap_err().to_string();
         assert!(error.contains("line 1 column") && !error.contains("secret"), "{error}");
     }
+}
+
+/// Returns the facts of log lines of one stream, each a second after the one before.
+fn facts_of(pattern: &MetricPattern, lines: &[&str]) -> Vec<Recorded> {
+    let mut read = StreamLines::default();
+    for (second, line) in (1..).zip(lines) {
+        read.add(&log_event(&format!("{second:056}"), second * 1_000, line), &pattern.read(line));
+    }
+    read.into_facts(KEY, STREAM)
+}
+
+fn indexes(fact: &Recorded) -> (Vec<Option<u64>>, Option<u64>) {
+    let Fact::MetricsLogged { lines, began, .. } = &fact.fact else { panic!("another fact") };
+    (lines.iter().map(|line| line.index).collect(), *began)
+}
+
+#[test]
+fn a_value_without_an_epoch_has_that_of_the_line_before_it() {
+    let pattern = MetricPattern::new(r"val_loss: (\S+)", Some(r"Epoch (\d+)/")).unwrap();
+    let keras = ["Epoch 1/9", "60/60 - val_loss: 0.5", "Epoch 2/9", "60/60 - val_loss: 0.4", "Epoch 3/9"];
+    let facts = facts_of(&pattern, &keras);
+    let found: Vec<_> = facts.iter().map(indexes).collect();
+    assert_eq!(found, [(vec![Some(1), Some(2)], None), (Vec::new(), Some(3))]);
+    // The same epoch in a later batch is the same fact.
+    let again = facts_of(&pattern, &["Epoch 3/9", "Epoch 3/9"]);
+    assert_eq!(again[0].key, facts[1].key);
+    let early = facts_of(&pattern, &["60/60 - val_loss: 0.4"]);
+    assert_eq!(early.iter().map(indexes).collect::<Vec<_>>(), [(vec![None], None)]);
+    // A line with both ends the epoch of an earlier line.
+    let both = facts_of(&pattern, &["Epoch 1/9", "Epoch 2/9 val_loss: 0.4", "test val_loss: 0.3"]);
+    assert_eq!(both.iter().map(indexes).collect::<Vec<_>>(), [(vec![Some(2), None], None)]);
+}
+
+#[test]
+fn epochs_that_arrive_at_once_are_a_problem() {
+    let pattern = MetricPattern::new(r"loss=(\S+)", Some(r"epoch (\d+)")).unwrap();
+    let problems = |lines: &[(i64, &str)]| {
+        let mut read = StreamLines::default();
+        for (number, (at, line)) in lines.iter().enumerate() {
+            read.add(&log_event(&format!("{number:056}"), *at, line), &pattern.read(line));
+        }
+        let facts = read.into_facts(KEY, STREAM);
+        facts
+            .into_iter()
+            .filter_map(|fact| match fact.fact {
+                Fact::LogProblemSeen { problem, .. } => Some((fact.key, *problem)),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    let three = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 2 loss=2"), (1_005, "epoch 3 loss=1")];
+    assert_eq!(problems(&three), [("problem#burst".to_owned(), LogProblem::Burst { epochs: 3 })]);
+    let slower = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 2 loss=2"), (1_006, "epoch 3 loss=1")];
+    assert_eq!(problems(&slower), []);
+    let repeated = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 1 loss=2"), (1_002, "epoch 1 loss=1")];
+    assert_eq!(problems(&repeated), [], "lines of one epoch");
 }

@@ -18,7 +18,9 @@ const EPOCH: &str = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
 /// Returns epoch and value of a line.
 fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>, Option<f64>)> {
     let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
-    let found = pattern.line(&log_event("7", 1, line))?;
+    let event = log_event("7", 1, line);
+    let [found] = pattern.read(line).lines(&event).try_into().ok()?;
+    let found: tuning::fact::MetricLine = found;
     assert_eq!((found.id.as_str(), found.at), ("7", Time(1)));
     Some((found.index, found.value))
 }
@@ -87,8 +89,12 @@ fn the_documented_pattern_reads_every_form_of_a_number() {
         ("-Infinity", "-Infinity", None),
     ] {
         let (captured, line) = (captured.to_owned(), format!("loss={text}"));
-        let found = pattern.explain_with_cut(&line);
-        assert_eq!(found, (Explanation::Value { captured, value, index: None }, None), "{line}");
+        let found = pattern.read(&line);
+        assert_eq!(
+            (found.shown, found.cut),
+            (vec![Explanation::Value { captured, value, index: None }], None),
+            "{line}"
+        );
     }
     for text in ["0.5s", "1_000", "high", "0x10", "1.2.3"] {
         let found = pattern.explain(&format!("loss={text}"));
@@ -99,7 +105,7 @@ fn the_documented_pattern_reads_every_form_of_a_number() {
 #[test]
 fn a_line_whose_number_is_cut_is_reported() {
     let cut = |pattern: &str, line: &str| {
-        let (_, cut) = MetricPattern::new(pattern, None).unwrap().line_and_cut(&log_event("7", 1, line));
+        let cut = MetricPattern::new(pattern, None).unwrap().read(line).cut;
         cut.map(|cut| (cut.captured, cut.whole))
     };
     let part = |captured: &str, whole: &str| Some((captured.to_owned(), whole.to_owned()));
@@ -172,4 +178,82 @@ fn each_outcome_of_a_pattern_is_explained() {
         Explanation::Value { captured, value: Some(0.5), index: Some(3) }
     );
     assert_eq!(pattern.explain(&"x".repeat(MAX_LINE_BYTES + 1)), Explanation::TooLong);
+}
+
+/// Returns epoch and value of each line that the log line yields.
+fn metrics(pattern: &MetricPattern, line: &str) -> Vec<(Option<u64>, Option<f64>)> {
+    let lines = pattern.read(line).lines(&log_event("7", 1, line));
+    let ids: std::collections::BTreeSet<&str> = lines.iter().map(|line| line.id.as_str()).collect();
+    assert_eq!(ids.len(), lines.len());
+    lines.iter().map(|line| (line.index, line.value)).collect()
+}
+
+#[test]
+fn a_redrawn_line_counts_as_a_terminal_shows_it() {
+    let pattern = MetricPattern::new(&format!("loss: {NUMBER_PATTERN}"), None).unwrap();
+    for line in [
+        " 1/3 [>..] - loss: 0.9\r 2/3 [=>.] - loss: 0.7\r 3/3 [===] - loss: 0.5",
+        " 1/3 [>..] - loss: 0.9#015 2/3 [=>.] - loss: 0.7#015 3/3 [===] - loss: 0.5",
+        " 1/3 - loss: 0.9\x08\x08\x080.7\x08\x08\x080.5",
+        // A bar that is cleared at its end.
+        " 3/3 - loss: 0.5\r                \r",
+        "1/3 - loss: 0.9 2/3 - loss: 0.7 3/3 - loss: 0.5",
+        "\x1b[1mloss\x1b[0m: \x1b[33m0.5\x1b[0m",
+    ] {
+        assert_eq!(metrics(&pattern, line), [(None, Some(0.5))], "{line:?}");
+    }
+    assert_eq!(metrics(&pattern, "1/3 - loss: 0.9\r…"), [], "the line goes on");
+    for line in ["loss: 0.5 - val_loss: 0.7", "val_loss: 0.7 - loss: 0.5", "val_loss: 0.4 test_loss: 0.5"] {
+        assert_eq!(metrics(&pattern, line), [(None, Some(0.5))], "{line:?}");
+    }
+    assert!(!pattern.read("val_loss: 0.7 - loss: 0.5 - val_loss: 0.4").has_several);
+    let shown = pattern.read("loss: 0.9\rloss: 0.7 end");
+    assert_eq!((shown.redrawn.as_deref(), shown.has_several), (Some("loss: 0.7 end"), false));
+    let shown = pattern.read("loss: 0.9 loss: 0.7");
+    assert_eq!((shown.redrawn, shown.has_several), (None, true));
+    assert!(!pattern.read("loss: 0.9 loss: 0.9").has_several);
+}
+
+#[test]
+fn with_an_epoch_pattern_a_redrawn_line_has_a_value_for_each_epoch() {
+    let pattern = MetricPattern::new(&format!("loss: {NUMBER_PATTERN}"), Some(r"Epoch (\d+)")).unwrap();
+    let epochs = "Epoch 1: loss: 0.9\rEpoch 1: loss: 0.8\rEpoch 2: loss: 0.7\rEpoch 2: loss: 0.6";
+    assert_eq!(metrics(&pattern, epochs), [(Some(1), Some(0.8)), (Some(2), Some(0.6))]);
+    // The bar of an epoch ends with the next epoch, or with its line.
+    let open = format!("{epochs}\r…");
+    assert_eq!(metrics(&pattern, &open), [(Some(1), Some(0.8))]);
+    // An epoch in one state of a line holds for the next ones.
+    assert_eq!(metrics(&pattern, "Epoch 3\r1/2 loss: 0.7\r2/2 loss: 0.6"), [(Some(3), Some(0.6))]);
+    // A plain line has the epoch that is nearest before its value.
+    for (line, epoch) in [
+        ("Epoch 3 loss: 0.5 (best: Epoch 1)", 3),
+        ("Epoch 1 loss: 0.7 Epoch 2 loss: 0.5", 2),
+        ("loss: 0.5 in Epoch 4 of Epoch 9", 4),
+    ] {
+        assert_eq!(metrics(&pattern, line), [(Some(epoch), Some(0.5))], "{line}");
+    }
+    assert_eq!(pattern.read("Epoch 3/20").epoch, Some(3));
+    assert_eq!(pattern.read("Epoch 3 loss: 0.5").epoch, None, "the value has it");
+}
+
+#[test]
+fn a_long_redrawn_line_is_read_in_bounded_time() {
+    let pattern = MetricPattern::new(&format!("loss: {NUMBER_PATTERN}"), None).unwrap();
+    let text = "x".repeat(pattern.max_line_bytes() / 2);
+    let line = format!("{text}{}loss: 0.5", "\x08y".repeat(100_000));
+    assert_eq!(metrics(&pattern, &line), [(None, Some(0.5))]);
+    let line = "loss: 0.1 ".repeat(20_000);
+    assert_eq!(pattern.explain(&line), Explanation::TooLong);
+}
+
+#[test]
+fn an_epoch_that_is_cut_is_reported() {
+    let cut = |epoch: &str, line: &str| {
+        let pattern = MetricPattern::new(&format!("loss'?: {NUMBER_PATTERN}"), Some(epoch)).unwrap();
+        pattern.read(line).cut.map(|cut| (cut.captured, cut.whole, cut.is_epoch))
+    };
+    let found = |captured: &str, whole: &str| Some((captured.to_owned(), whole.to_owned(), true));
+    assert_eq!(cut(r"'epoch': (\d+)", "{'loss': 0.5, 'epoch': 0.99}"), found("0", "0.99"));
+    assert_eq!(cut(r"'epoch': (\d+)", "{'loss': 0.5, 'epoch': 2.0}"), None);
+    assert_eq!(cut(r"step (\d+)", "step 15K(15127) loss: 0.5"), found("15", "15K"));
 }

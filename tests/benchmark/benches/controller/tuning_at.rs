@@ -59,7 +59,7 @@ impl TuningAt {
             index: self.definition.epochs.captured.then_some(u64::from(epoch)),
             value: Some(value),
         };
-        Fact::MetricsLogged { job, stream: format!("{job}/0"), lines: vec![line] }
+        Fact::MetricsLogged { job, stream: format!("{job}/0"), lines: vec![line], began: None }
     }
 
     fn happens(&mut self, fact: Fact) {

@@ -188,7 +188,7 @@ impl Maker {
             MetricLine { id, at: Time(at), index: (shape >> 5 & 1 == 0).then_some(self.epoch), value }
         });
         let lines = lines.collect();
-        Fact::MetricsLogged { job, stream, lines }
+        Fact::MetricsLogged { job, stream, lines, began: None }
     }
 }
 

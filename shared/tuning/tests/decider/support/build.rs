@@ -57,7 +57,7 @@ pub(crate) fn hyperband() -> Definition {
             allowances: Allowances::usual(),
         },
         cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false },
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
         capacity_wait_seconds: 86_400,
         max_interruptions: 3,
         spot_fallback: false,
@@ -129,7 +129,10 @@ pub(crate) fn capped(definition: Definition, worst_cases: u64) -> Definition {
 
 /// Changes the definition to epochs that are ranks of lines.
 pub(crate) fn ranked(definition: Definition) -> Definition {
-    Definition { epochs: EpochRule { captured: false, base: 1, per_attempt: true }, ..definition }
+    Definition {
+        epochs: EpochRule { captured: false, base: 1, per_attempt: true, is_base_assumed: false },
+        ..definition
+    }
 }
 
 /// Returns the key of the first attempt of `trial`.
@@ -251,7 +254,7 @@ pub(crate) fn line(seconds: i64, id: &str, index: u64, value: f64) -> MetricLine
 
 /// Returns lines of a stream.
 pub(crate) fn lines(seconds: i64, job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Recorded {
-    recorded(seconds, Fact::MetricsLogged { job, stream: stream.to_owned(), lines })
+    recorded(seconds, Fact::MetricsLogged { job, stream: stream.to_owned(), lines, began: None })
 }
 
 /// Returns one line with a captured epoch.

@@ -145,7 +145,10 @@ impl Life {
                 value: (!diverged).then(|| value(key.trial.0, done)),
             };
             let name = format!("{key}/{stream}");
-            self.happens.push((now, Fact::MetricsLogged { job: key, stream: name, lines: vec![metric] }));
+            self.happens.push((
+                now,
+                Fact::MetricsLogged { job: key, stream: name, lines: vec![metric], began: None },
+            ));
             if rng.next_f64() < faults.failed {
                 let ends = [JobEnd::AlgorithmError, JobEnd::Completed, JobEnd::Stopped, JobEnd::ServiceError];
                 let end = ends[usize::from(rng.next_f64() < 0.5) + 2 * usize::from(rng.next_f64() < 0.5)];

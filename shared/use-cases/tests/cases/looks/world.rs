@@ -148,7 +148,7 @@ impl World {
             let (id, at) = (format!("{:04}", self.lines), self.now);
             MetricLine { id, at: Time(at), index: Some(*epoch), value: value.is_finite().then_some(*value) }
         };
-        Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect() }
+        Fact::MetricsLogged { job, stream, lines: values.iter().map(line).collect(), began: None }
     }
 
     /// Ends the trial's job, with a final bill of `seconds` and no further log line.

@@ -37,7 +37,7 @@ fn logs(world: &World, id: &str, job: JobKey) {
     let at = Time(world.lock().now);
     let line = MetricLine { id: format!("{:020}", at.0), at, index: None, value: Some(0.5) };
     let stream = format!("{}/algo-1-1", training_job_name(id, job));
-    let fact = Fact::MetricsLogged { job, stream, lines: vec![line] };
+    let fact = Fact::MetricsLogged { job, stream, lines: vec![line], began: None };
     let recorded = Recorded { key: format!("line#{}", at.0), at, fact };
     let steps = now(Decider { store: store(world) }.decide(id, &[recorded], false)).unwrap();
     assert_eq!(steps.len(), 1, "the tuning is busy");

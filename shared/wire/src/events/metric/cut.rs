@@ -5,8 +5,10 @@
 use std::ops::Range;
 
 use super::ESCAPED_TAB;
+use crate::request::shortened;
 
-/// A number in a log line of which a pattern captured only a part.
+/// A number in a log line of which a pattern captured only a part. A comma or a factor may continue it, as in `0,523` and
+/// `15K`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// The line.
@@ -15,22 +17,60 @@ pub struct Cut {
     pub captured: String,
     /// The number in the line, for example `1e-11`.
     pub whole: String,
+    /// Whether it is the number of an epoch.
+    pub is_epoch: bool,
 }
 
 impl Cut {
+    /// Returns at most 120 characters of the line, with the number and some text before it.
+    pub fn excerpt(&self) -> String {
+        const BEFORE: usize = 60;
+        let line = self.line.trim();
+        let found = line.find(&self.whole).unwrap_or_default();
+        let before = line.get(..found).map_or(0, |before| before.chars().count());
+        let rest: String = line.chars().skip(before.saturating_sub(BEFORE)).collect();
+        if before > BEFORE { format!("…{}", shortened(&rest)) } else { shortened(line) }
+    }
+
     /// Returns the cut, if the text at `captured` is a part of a number with another value.
-    pub(super) fn find(line: &str, captured: Range<usize>) -> Option<Self> {
+    pub(super) fn find(line: &str, captured: Range<usize>, is_epoch: bool) -> Option<Self> {
         let part = line.get(captured.clone())?;
         if !part.contains(|letter: char| letter.is_ascii_digit()) {
             return None;
         }
-        let whole = line.get(number_around(line, &captured)?)?;
+        let range = number_around(line, &captured)?;
+        let whole = line.get(continued(line, &range))?;
         (finite(whole) != finite(part)).then(|| Self {
             line: line.to_owned(),
             captured: part.to_owned(),
             whole: whole.to_owned(),
+            is_epoch,
         })
     }
+}
+
+/// Returns the range of the number with the comma or the factor that continues it: of `0,523`, `12,345.6` and `15K`. Items
+/// of a list are no such numbers.
+fn continued(line: &str, number: &Range<usize>) -> Range<usize> {
+    let text = line.as_bytes();
+    let digits = |from: usize| text.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+    let is_plain = line.get(number.clone()).is_some_and(|number| !number.contains(['.', 'e', 'E']));
+    let in_list = number.start.checked_sub(1).and_then(|at| text.get(at)) == Some(&b',');
+    let mut end = number.end;
+    let mut groups = Vec::new();
+    while text.get(end) == Some(&b',') && digits(end + 1) > 0 {
+        groups.push(digits(end + 1));
+        end += 1 + digits(end + 1);
+    }
+    let is_fraction = groups.len() == 1;
+    let is_thousands = !groups.is_empty() && groups.iter().all(|digits| *digits == 3);
+    if is_plain && !in_list && (is_fraction || is_thousands) {
+        let rest = if text.get(end) == Some(&b'.') { 1 + digits(end + 1) } else { exponent(text, end) };
+        return number.start..end + if rest > 1 { rest } else { 0 };
+    }
+    let is_factor = matches!(text.get(number.end), Some(b'k' | b'K' | b'M' | b'G'));
+    let ends = text.get(number.end + 1).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    number.start..number.end + usize::from(is_factor && ends)
 }
 
 /// Returns the number, unless it is NaN or infinite.
@@ -74,13 +114,17 @@ fn number_end(text: &[u8], start: usize) -> Option<usize> {
     if end == whole {
         return None;
     }
-    if matches!(text.get(end), Some(b'e' | b'E')) {
-        let exponent = end + 1 + sign(end + 1);
-        if digits(exponent) > exponent {
-            end = digits(exponent);
-        }
+    Some(end + exponent(text, end))
+}
+
+/// Returns the length of the exponent that begins at `start`; 0 if there is none.
+fn exponent(text: &[u8], start: usize) -> usize {
+    if !matches!(text.get(start), Some(b'e' | b'E')) {
+        return 0;
     }
-    Some(end)
+    let sign = usize::from(matches!(text.get(start + 1), Some(b'+' | b'-')));
+    let digits = text.iter().skip(start + 1 + sign).take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 { 0 } else { 1 + sign + digits }
 }
 
 /// Returns whether a `+` or `-` after `byte` is the sign of a number, not a hyphen or an operator.
@@ -95,7 +139,7 @@ mod tests {
     /// Returns the number that the text between `<` and `>` is cut from.
     fn whole(marked: &str) -> Option<String> {
         let (start, end) = (marked.find('<').unwrap(), marked.find('>').unwrap() - 1);
-        Cut::find(&marked.replace(['<', '>'], ""), start..end).map(|cut| cut.whole)
+        Cut::find(&marked.replace(['<', '>'], ""), start..end, false).map(|cut| cut.whole)
     }
 
     #[test]
@@ -115,6 +159,12 @@ mod tests {
             ("-<1>", "-1"),
             ("#011loss:<1>e-11#011acc:1", "1e-11"),
             ("loss=<1>e999", "1e999"),
+            ("loss=<0>,523", "0,523"),
+            ("loss=-<12>,345.6 acc=1", "-12,345.6"),
+            ("loss=<1>,234,567", "1,234,567"),
+            ("loss=<1>,2e-05", "1,2e-05"),
+            ("step <15>K(15127)", "15K"),
+            ("'epoch': <0>.99", "0.99"),
         ] {
             assert_eq!(whole(marked).as_deref(), Some(number), "{marked}");
         }
@@ -138,7 +188,12 @@ mod tests {
             "0.5-<0.7>",
             "2026-<01>-02",
             "<12>:30",
-            "<1>,5",
+            "0.5,<1>,5",
+            "loss=<0.5>,0.25",
+            "loss=<1>,2,3",
+            "loss=<1>,",
+            "<12>Mbit",
+            "'epoch': <2>.0",
             "#011<0.5>#011",
             "loss=<nan>",
             "-<inf>inity",

@@ -6,7 +6,7 @@ use strsim::levenshtein;
 const SUGGESTIONS_MAX: usize = 3;
 
 /// Returns the names most similar to `wanted`, best first. Omits names that are not similar.
-pub(crate) fn closest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn closest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
     let allowed = (wanted.chars().count() / 3).max(2);
     let mut near: Vec<(usize, &str)> = Vec::new();

@@ -1,0 +1,112 @@
+//! What the log shows beside values: the base of the epochs, lines that begin an epoch, problems.
+
+use tuning::definition::{Definition, EpochRule};
+use tuning::fact::{Fact, Recorded};
+use tuning::log_problem::LogProblem;
+
+use crate::epochs::{captured, check_curve, of, plain};
+use crate::support::build::*;
+use crate::support::run::Run;
+
+#[test]
+fn regression_a_repeated_epoch_has_one_value_for_best_last_and_rungs() {
+    let list = vec![line(1, "x", 1, 0.1), line(2, "y", 2, 0.010_426), line(3, "z", 2, 0.006_95)];
+    let mut definition = captured(1, false);
+    definition.objective = tuning::definition::Objective::Minimize;
+    let run = check_curve(&definition, &[of("a", list)], &[(1, 0.1), (2, 0.010_426)]);
+    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.010_426));
+    assert_eq!(run.state.trials[&TrialId(0)].last_value(1), Some(0.010_426));
+}
+
+/// "Where the base is a default and the first index printed is 0, base 0 holds for the tuning."
+#[test]
+fn the_first_logged_index_is_the_base_where_the_request_sets_none() {
+    let assumed = || Definition {
+        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: true },
+        ..random(2, 2)
+    };
+    let zero = [line(1, "x", 0, 0.1), line(2, "y", 1, 0.2)];
+    let one = [line(1, "x", 1, 0.1), line(2, "y", 2, 0.2)];
+    let curve = [(1, 0.1), (2, 0.2)];
+    let run = check_curve(&assumed(), &[of("a", zero.to_vec())], &curve);
+    assert_eq!(run.state.epoch_base, Some(0));
+    let mut run = check_curve(&assumed(), &[of("a", one.to_vec())], &curve);
+    // A later 0 of another job is an epoch before the first.
+    run.take(&[lines(9, job(1), "b", zero.to_vec())]);
+    assert_eq!((run.state.epoch_base, run.curve(1)), (Some(1), vec![(1, 0.2)]));
+    let begun = lines_begun(1, "a", 0);
+    let run = check_curve(&assumed(), &[begun, of("a", vec![plain(2, 0.1)])], &[(1, 0.1)]);
+    assert_eq!(run.state.epoch_base, Some(0));
+    let run = check_curve(&captured(1, false), &[of("a", zero.to_vec())], &[(1, 0.2)]);
+    assert_eq!(run.state.epoch_base, None, "the request has set it");
+}
+
+fn lines_begun(second: i64, stream: &str, index: u64) -> Recorded {
+    let fact =
+        Fact::MetricsLogged { job: job(0), stream: stream.to_owned(), lines: Vec::new(), began: Some(index) };
+    Recorded { key: format!("epoch#{stream}#{index}"), at: at(second), fact }
+}
+
+#[test]
+fn a_line_without_an_index_has_the_epoch_that_began_before_it_in_any_order() {
+    let facts = [
+        lines_begun(1, "a", 1),
+        of("a", vec![plain(2, 0.1)]),
+        lines_begun(3, "a", 2),
+        of("a", vec![plain(4, 0.2)]),
+        lines_begun(5, "a", 3),
+        of("a", vec![plain(6, 0.3)]),
+    ];
+    let curve = [(1, 0.1), (2, 0.2), (3, 0.3)];
+    for order in
+        [[0, 1, 2, 3, 4, 5], [1, 0, 3, 2, 5, 4], [0, 1, 3, 2, 4, 5], [5, 4, 3, 2, 1, 0], [1, 3, 5, 0, 2, 4]]
+    {
+        check_curve(&captured(1, false), &order.map(|n: usize| facts[n].clone()), &curve);
+    }
+    // A second value of an epoch waits for an epoch that never begins.
+    let twice = [facts[0].clone(), of("a", vec![plain(2, 0.1), plain(3, 0.9)])];
+    let run = check_curve(&captured(1, false), &twice, &[(1, 0.1)]);
+    assert_eq!(run.state.trials[&TrialId(0)].unnumbered.len(), 1);
+    // Another stream's epoch does not count.
+    check_curve(&captured(1, false), &[facts[0].clone(), of("b", vec![plain(2, 0.1)])], &[]);
+}
+
+#[test]
+fn lines_without_an_index_and_begun_epochs_are_bounded() {
+    let mut facts: Vec<Recorded> = (0..40).map(|n| lines_begun(n, "a", u64::try_from(n).unwrap())).collect();
+    facts.push(of("b", (0..40).map(|n| plain(n, 0.5)).collect()));
+    let run = check_curve(&captured(1, false), &facts, &[]);
+    let trial = &run.state.trials[&TrialId(0)];
+    assert_eq!((trial.begun.len(), trial.unnumbered.len()), (16, 16));
+    assert_eq!(trial.begun[15].index, 39, "the latest");
+}
+
+#[test]
+fn a_problem_of_each_kind_is_kept_once() {
+    let mut run = Run::new(&captured(1, false));
+    run.take(&[submitted()]);
+    for (number, epochs) in [(1, 3), (2, 9)] {
+        let problem = Box::new(LogProblem::Burst { epochs });
+        run.take(&[recorded(number, Fact::LogProblemSeen { job: job(0), problem })]);
+    }
+    let problem = LogProblem::Burst { epochs: 3 };
+    assert_eq!(run.state.log_problems, [(job(0), problem)]);
+}
+
+#[test]
+fn many_equal_values_of_several_trials_show_a_constant_objective() {
+    let mut run = Run::new(&Definition { epochs: captured(1, false).epochs, ..random(2, 2) });
+    run.take(&[submitted()]);
+    let equal = |n: u32| {
+        (1..=5).map(move |epoch| logged(i64::from(n) * 9 + epoch, job(n), u64::try_from(epoch).unwrap(), 0.1))
+    };
+    for fact in equal(0).chain(equal(1)) {
+        assert!(!run.state.is_constant());
+        run.take(&[fact]);
+    }
+    assert!(run.state.is_constant());
+    run.take(&[logged(30, job(0), 6, 0.2)]);
+    assert!(!run.state.is_constant());
+    run.take(&[logged(31, job(0), 7, 0.1)]);
+    assert_eq!(run.state.equal_values, None);
+}
