@@ -6,6 +6,7 @@ mod change;
 mod cost;
 mod doctor;
 mod examples;
+mod export;
 mod init;
 mod listen;
 mod logs;
@@ -35,6 +36,7 @@ use crate::run::ask::Try;
 pub(crate) use change::Change;
 pub(crate) use cost::{Cost, Month};
 pub(crate) use doctor::Doctor;
+pub(crate) use export::{Export, Format};
 pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
@@ -119,6 +121,9 @@ pub(crate) enum Command {
     /// Write a report of a tuning as one self-contained HTML file
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
+    /// Write the trials of a tuning as CSV or JSON lines, for tables and other tools
+    #[command(after_help = export::EXAMPLES)]
+    Export(Export),
     /// Test the assumptions about AWS in a real account
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(Box<Doctor>),

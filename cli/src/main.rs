@@ -13,6 +13,7 @@ mod delete;
 mod describe;
 mod doctor;
 mod explain;
+mod export;
 mod failure;
 mod front;
 mod init;
@@ -125,6 +126,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Delete(options) => delete::delete(options).await,
         Command::Replay(options) => replay::replay(options).await,
         Command::Report(options) => report::report(options).await,
+        Command::Export(options) => export::export(options).await,
         Command::Doctor(options) => doctor::doctor(&options).await,
         Command::Serve(options) => serve::serve(options).await,
         Command::Proxy(options) => proxy::proxy(options).await,

@@ -23,11 +23,8 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
         return Err(Failure::usage("standard output cannot have both the report and its JSON result")
             .hint("leave out --output json, or write the report to a file"));
     }
-    let (name, document) = match options.place.place().map_err(Failure::usage)? {
-        Where::Folder(folder) => of_folder(&folder, &options.name).await?,
-        Where::Endpoint(_) => of_stack(&options.place, &options.name).await?,
-    };
-    let file = options.file.unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
+    let (_, document) = document_of(&options.place, &options.name).await?;
+    let file = options.file.unwrap_or_else(|| PathBuf::from(format!("{}.html", document.head.name)));
     let page = ::report::html::page(&document);
     if file == Path::new("-") {
         print_out_raw(&page);
@@ -43,7 +40,15 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the name and the document of a tuning in a data directory.
+/// Returns the ID and the document of a tuning.
+pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(String, Document), Failure> {
+    match source.place().map_err(Failure::usage)? {
+        Where::Folder(folder) => of_folder(&folder, name).await,
+        Where::Endpoint(_) => of_stack(source, name).await,
+    }
+}
+
+/// Returns the ID and the document of a tuning in a data directory.
 async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Failure> {
     let data = Data::existing(folder).await?;
     let row = data.find(name).await?;
@@ -52,16 +57,16 @@ async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Fail
     let mut document = document.ok_or_else(|| page::gone(&row.id))?;
     document.head.model = known.best_model().map(|(_, location)| location.text());
     document.head.interrupted = known.interrupted().map(str::to_owned);
-    Ok((row.name, document))
+    Ok((row.id, document))
 }
 
-/// Returns the name and the document of a tuning on a stack.
+/// Returns the ID and the document of a tuning on a stack.
 async fn of_stack(source: &Source, name: &str) -> Result<(String, Document), Failure> {
     let tuning = Tuning::open(source, name).await?;
     let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
     let mut document = document.ok_or_else(|| tuning.deleted())?;
     document.head.model = tuning.model.as_deref().map(|uri| Location::of_uri(uri).text());
-    Ok((tuning.row.name, document))
+    Ok((tuning.row.id, document))
 }
 
 /// Replaces the file atomically, so that a browser never reads a partial file.

@@ -27,6 +27,7 @@ fn help_equals_the_snapshots() {
         "delete",
         "replay",
         "report",
+        "export",
         "doctor",
         "serve",
         "proxy",

@@ -1,0 +1,141 @@
+//! `hyperband export`: writes the trials of a tuning as CSV or JSON lines, for tables and other tools.
+
+use std::path::Path;
+
+use ::report::document::{Document, Outcome, Trial};
+use serde_json::{Map, Value, json};
+use tuning::time::Time;
+use wire::events::timestamp::format_utc;
+
+use crate::arguments::{Export, Format};
+use crate::failure::{Exit, Failure};
+use crate::output::{json_line, print_err, print_out_raw};
+use crate::report::document_of;
+
+/// Performs `hyperband export`.
+pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
+    let (id, document) = document_of(&options.place, &options.name).await?;
+    let text = match options.format {
+        Format::Jsonl => document.trials.iter().map(|trial| json_line(&row(&id, &document, trial))).collect(),
+        Format::Csv => csv(&id, &document),
+    };
+    match options.file.as_deref() {
+        None => print_out_raw(&text),
+        Some(file) if file == Path::new("-") => print_out_raw(&text),
+        Some(file) => {
+            std::fs::write(file, &text).map_err(|error| {
+                Failure::usage(error.to_string()).context(format!("cannot write {}", file.display()))
+            })?;
+            print_err(&format!("wrote {} ({} trials)\n", file.display(), document.trials.len()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the members of a trial. Unknown ones are null.
+fn row(id: &str, document: &Document, trial: &Trial) -> Value {
+    let head = &document.head;
+    let parameters = head.parameters.iter().map(|parameter| &parameter.name).zip(&trial.values);
+    let hyperparameters: Map<String, Value> =
+        parameters.filter_map(|(name, value)| Some((name.clone(), json!(value.as_ref()?)))).collect();
+    let points = epochs(trial).zip(&trial.curve.values);
+    let curve: Vec<(u32, Option<f64>)> = points.map(|(epoch, value)| (epoch, *value)).collect();
+    let best = trial.best.and_then(|best| curve.iter().find(|(_, value)| *value == Some(best)));
+    let billed = |job: &::report::document::Job| job.billed_seconds;
+    let cost = |job: &::report::document::Job| job.cost.map(|cost| cost.0);
+    let time = |since: i64| format_utc(Time(head.created.saturating_add(since)));
+    json!({
+        "Trial": trial.number,
+        "Bracket": trial.bracket,
+        "Status": status(trial.outcome),
+        "HyperParameters": hyperparameters,
+        "FinalValue": trial.last,
+        "BestValue": trial.best,
+        "BestEpoch": best.map(|(epoch, _)| epoch),
+        "Epochs": trial.epochs,
+        "TrainingJobs": trial.jobs.iter().map(|job| format!("{id}-{}", job.key)).collect::<Vec<_>>(),
+        "BillableSeconds": trial.jobs.iter().map(billed).sum::<Option<u64>>(),
+        "CostUsd": trial.jobs.iter().map(cost).sum::<Option<u64>>().map(dollars),
+        "StartTime": trial.jobs.first().map(|job| time(job.ordered)),
+        "EndTime": trial.jobs.last().and_then(|job| job.ended).map(time),
+        "Reason": trial.why,
+        "Metrics": {&head.metric: curve},
+    })
+}
+
+/// Returns the epochs of the values.
+fn epochs(trial: &Trial) -> Box<dyn Iterator<Item = u32> + '_> {
+    if trial.curve.epochs.is_empty() { Box::new(1..) } else { Box::new(trial.curve.epochs.iter().copied()) }
+}
+
+fn status(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Running | Outcome::Retrying => "InProgress",
+        Outcome::Waiting => "Waiting",
+        Outcome::Complete => "Completed",
+        Outcome::Stopped | Outcome::Cut => "Stopped",
+        Outcome::Failed => "Failed",
+    }
+}
+
+/// Returns an amount as a JSON number.
+fn dollars(micro: u64) -> Value {
+    let text = tuning::money::MicroUsd(micro).to_string();
+    text.parse::<serde_json::Number>().map_or(Value::Null, Value::Number)
+}
+
+/// Returns a table with a row for each trial: without the curves, but with a column for each hyperparameter.
+fn csv(id: &str, document: &Document) -> String {
+    const BEFORE: [&str; 3] = ["Trial", "Bracket", "Status"];
+    const AFTER: [&str; 9] = [
+        "FinalValue",
+        "BestValue",
+        "BestEpoch",
+        "Epochs",
+        "BillableSeconds",
+        "CostUsd",
+        "StartTime",
+        "EndTime",
+        "Reason",
+    ];
+    let parameters: Vec<&str> =
+        document.head.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let names = BEFORE.iter().chain(&parameters).chain(&AFTER).map(|name| cell(&json!(name)));
+    let mut lines = vec![names.collect::<Vec<_>>().join(",")];
+    for trial in &document.trials {
+        let row = row(id, document, trial);
+        let own = BEFORE.iter().map(|name| &row[name]);
+        let values = parameters.iter().map(|name| &row["HyperParameters"][name]);
+        let cells = own.chain(values).chain(AFTER.iter().map(|name| &row[name])).map(cell);
+        lines.push(cells.collect::<Vec<_>>().join(","));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Returns a cell. Quotes are doubled, as in RFC 4180.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_separators_are_quoted() {
+        for (value, expected) in [
+            (json!(null), ""),
+            (json!(0.5), "0.5"),
+            (json!("relu"), "relu"),
+            (json!("a,b"), "\"a,b\""),
+            (json!("say \"x\"\nnow"), "\"say \"\"x\"\"\nnow\""),
+        ] {
+            assert_eq!(cell(&value), expected);
+        }
+    }
+}
