@@ -22,7 +22,8 @@ fn failure(described: &Value) -> &str {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_metric_regex_that_never_matches_fails_the_tuning_with_a_hint() {
     let (described, jobs) = Fixture::new("echo nothing of interest").run(&request("mute", 20)).await;
-    assert!(failure(&described).contains("check the Regex"), "{described:#}");
+    let hint = "no line has a name followed by a number; check that this is the log of the training program";
+    assert!(failure(&described).contains(hint), "{described:#}");
     assert!(jobs.len() < 20, "the tuning fails before all {} jobs run", jobs.len());
     assert!(jobs.iter().all(|job| job["ObjectiveStatus"] == "Failed"));
 }

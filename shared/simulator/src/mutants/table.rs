@@ -73,7 +73,8 @@ impl Table for Mutant {
             }
             return Ok(());
         }
-        if first == BUDGET && self.performs() {
+        let books = writes.iter().any(|write| write.key().pk == BUDGET);
+        if books && self.performs() {
             self.alter_booking(&mut writes);
         }
         self.port.transact(writes, token).await
@@ -220,9 +221,11 @@ impl Mutant {
         self.port.transact(writes, token).await
     }
 
-    /// Alters the booking of a grant or of returned money: the row of the month, then the fact.
+    /// Alters the booking of a grant or of returned money: the fact, then the rows of the months.
     fn alter_booking(&self, writes: &mut [Write]) {
-        let [Write::Put(month, month_condition), Write::Put(fact, fact_condition)] = writes else { return };
+        let [Write::Put(fact, fact_condition), Write::Put(month, month_condition), ..] = writes else {
+            return;
+        };
         let grants = fact.text("key").is_some_and(|key| key.starts_with("granted#"));
         if grants && is_on(Mutation::GrantAboveCap) {
             let granted = month.number("granted").unwrap_or(0) + self.memory().granted;
@@ -232,7 +235,7 @@ impl Mutant {
             *fact_condition = Condition::Always;
         }
         if !grants && is_on(Mutation::ReturnNotBooked) {
-            writes[0] = Write::Check(month.key.clone(), month_condition.clone());
+            writes[1] = Write::Check(month.key.clone(), month_condition.clone());
         }
     }
 }

@@ -73,9 +73,10 @@ pub(super) fn fold(
         let reached = target.zip(value).filter(|_| entered.changed);
         reaches_target |=
             reached.is_some_and(|(target, value)| reaches(definition.direction(), value, target));
-        // A value after a restart whose epoch is not proven, or has a value, enters no curve, but counts for the incumbent.
+        // A value whose epoch is not proven after a restart enters no curve, but counts for the incumbent.
         let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
-        let unplaced = (entered.epoch.is_none() && (index > 0 || held)).then(|| trial.resource());
+        let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
+            .then(|| trial.resource());
         seen.extend(entered.epoch.or(unplaced).map(|epoch| (epoch, value)));
         new_values.extend(value.filter(|_| entered.epoch.is_some()));
     }
