@@ -95,10 +95,10 @@ where
             match search.hints.near_miss(metric, &regex) {
                 Some(near) => (near, true),
                 None if !has_completed => return None,
-                None => match self.value_of_other_host().await {
-                    Some(other) => (other, true),
-                    None => (search.hints.about(metric, &regex), false),
-                },
+                None => {
+                    let other = self.value_of_other_host().await;
+                    (other.unwrap_or_else(|| search.hints.about(metric, &regex)), false)
+                }
             }
         };
         let problem = LogProblem::NoValue { hint, is_cause };
