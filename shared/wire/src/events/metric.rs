@@ -1,6 +1,6 @@
 //! Applies a user's metric pattern to log lines.
 //!
-//! A line shows what a terminal would show ([`screen`]): the last state of a redrawn line counts, and colors are no text.
+//! A line shows what a terminal would show (`screen.rs`): the last state of a redrawn line counts, and colors are no text.
 //! With an epoch pattern, a redrawn line has a value for each epoch that it showed. In a plain line, the last match
 //! counts, with the nearest epoch before it.
 //!

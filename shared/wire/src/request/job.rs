@@ -94,7 +94,7 @@ impl Request {
         Value::Object(members)
     }
 
-    /// Returns whether training jobs get [`UNBUFFERED`]: unless the request sets the variable, or its algorithm is built
+    /// Returns whether training jobs get `PYTHONUNBUFFERED`: unless the request sets the variable, or its algorithm is built
     /// in.
     pub fn adds_unbuffered(&self) -> bool {
         let given = self.at(&format!("{DEFINITION}.Environment.{}", UNBUFFERED.0));
