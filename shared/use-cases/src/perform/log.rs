@@ -81,9 +81,9 @@ where
         read
     }
 
-    /// Returns the problem that a part of the log from its beginning has no value with an epoch. The log of a job that has
-    /// not completed must show the cause.
-    pub(crate) async fn missing_value(&self, search: &Search, has_completed: bool) -> Option<Recorded> {
+    /// Returns the problem that the log of a job has no value with an epoch. The job must have ended by itself: one that
+    /// failed or still runs may not have reached its first value.
+    pub(crate) async fn missing_value(&self, search: &Search) -> Option<Recorded> {
         let request = &self.tuning.request;
         let is_lost = search.values > 0 && request.epoch_pattern().is_some() && !search.has_epochs;
         let (hint, is_cause) = if is_lost {
@@ -92,13 +92,11 @@ where
             return None;
         } else {
             let (metric, regex) = (request.objective_metric(), request.metric_regex()?);
-            match search.hints.near_miss(metric, &regex) {
-                Some(near) => (near, true),
-                None if !has_completed => return None,
-                None => {
-                    let other = self.value_of_other_host().await;
-                    (other.unwrap_or_else(|| search.hints.about(metric, &regex)), false)
-                }
+            if let Some(near) = search.hints.near_miss(metric, &regex) {
+                (near, true)
+            } else {
+                let other = self.value_of_other_host().await;
+                (other.unwrap_or_else(|| search.hints.about(metric, &regex)), false)
             }
         };
         let problem = LogProblem::NoValue { hint, is_cause };

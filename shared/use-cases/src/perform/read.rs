@@ -49,7 +49,9 @@ where
         Ok(match log.read_completely(life, pages).await {
             Ok(Some(Read { mut facts, search, .. })) => {
                 // The log of a job that failed or was stopped says why.
-                facts.extend(log.missing_value(&search, !at_once).await);
+                if !at_once {
+                    facts.extend(log.missing_value(&search).await);
+                }
                 facts.push(complete);
                 Outcome::Done(facts)
             }

@@ -224,13 +224,7 @@ where
         let log = Log { actuator: &self.actuator, tuning, name: &name, job: key };
         let read = log.since(from, LOOK_PAGES).await;
         let throttled = read.as_ref().is_err_and(is_throttled);
-        let mut facts = Vec::new();
-        if let Ok(read) = read {
-            facts = read.facts;
-            if !trial.has_value() {
-                facts.extend(log.missing_value(&read.search, false).await);
-            }
-        }
+        let mut facts = read.map(|read| read.facts).unwrap_or_default();
         let phase = bill::phase(&description);
         let shows_start = job.started.is_none() && description.started.is_some();
         if phase != phase_before || shows_start {
