@@ -14,6 +14,7 @@ use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::held::Instances;
 use crate::ids::ChoiceId;
 use crate::limits::MAX_MESSAGE_CHARS;
+use crate::log_problem::{LogProblem, QUIET_BEFORE_BURST};
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
 use crate::state::{Begun, Bill, Job, State, Status, Trial};
@@ -60,11 +61,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::StopRequested => stop_requested(definition, state),
         Fact::LimitsChanged { .. } => limits_changed(state, recorded),
         Fact::MetricsLogged { job, .. } => metrics_logged(definition, state, *job, recorded),
-        Fact::LogProblemSeen { job, problem } => {
-            let is_new = state.log_problems.iter().all(|(_, known)| known.kind() != problem.kind());
-            state.log_problems.extend(is_new.then(|| (*job, (**problem).clone())));
-            is_new
-        }
+        Fact::LogProblemSeen { job, problem } => log_problem_seen(state, *job, problem, at),
         Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
             let before = job.clone();
             job_state_changed(job, at, *phase, *started, *ended, message.as_deref());
@@ -163,6 +160,26 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
     let trial = state.trials.get_mut(&key.trial);
     trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+}
+
+fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Time) -> bool {
+    let is_known = state.log_problems.iter().any(|(_, known)| known.kind() == problem.kind());
+    let is_short = || matches!(problem, LogProblem::Burst { .. }) && !is_quiet_before(state, key, at);
+    if is_known || is_short() {
+        return false;
+    }
+    state.log_problems.push((key, problem.clone()));
+    true
+}
+
+/// Returns whether `job` ran and logged no value for [`QUIET_BEFORE_BURST`] before `at`.
+fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
+    let Some(trial) = state.trials.get(&key.trial) else { return false };
+    let Some(started) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.started) else {
+        return false;
+    };
+    let latest = trial.streams.iter().filter_map(|stream| Some(stream.span?.1.0));
+    at - latest.fold(started, Time::max) >= QUIET_BEFORE_BURST
 }
 
 fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {

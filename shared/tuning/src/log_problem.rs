@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Millis;
+
+/// The time without a value before a burst. The values of a program that flushes its output arrive together only while
+/// the machine cannot read them, which is shorter.
+pub const QUIET_BEFORE_BURST: Millis = Millis::from_seconds(2);
+
 /// A problem that the log of a training job shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogProblem {
@@ -21,7 +27,7 @@ pub enum LogProblem {
         /// The last state of the line, or a part of it.
         line: String,
     },
-    /// Several epochs arrived at once: the output of the program is buffered, or its epochs are very short.
+    /// Several epochs arrived at once, after a time without values: the output of the program is buffered.
     Burst {
         /// How many.
         epochs: u32,

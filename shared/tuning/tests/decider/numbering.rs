@@ -1,7 +1,7 @@
 //! What the log shows beside values: the base of the epochs, lines that begin an epoch, problems.
 
 use tuning::definition::{Definition, EpochRule};
-use tuning::fact::{Fact, Recorded};
+use tuning::fact::{Fact, JobPhase, Recorded};
 use tuning::log_problem::LogProblem;
 
 use crate::epochs::{captured, check_curve, of, plain};
@@ -85,12 +85,33 @@ fn lines_without_an_index_and_begun_epochs_are_bounded() {
 fn a_problem_of_each_kind_is_kept_once() {
     let mut run = Run::new(&captured(1, false));
     run.take(&[submitted()]);
-    for (number, epochs) in [(1, 3), (2, 9)] {
-        let problem = Box::new(LogProblem::Burst { epochs });
+    for (number, line) in [(1, "a"), (2, "b")] {
+        let problem = Box::new(LogProblem::Redrawn { line: line.to_owned() });
         run.take(&[recorded(number, Fact::LogProblemSeen { job: job(0), problem })]);
     }
-    let problem = LogProblem::Burst { epochs: 3 };
-    assert_eq!(run.state.log_problems, [(job(0), problem)]);
+    assert_eq!(run.state.log_problems, [(job(0), LogProblem::Redrawn { line: "a".to_owned() })]);
+}
+
+#[test]
+fn regression_values_that_a_busy_machine_reads_at_once_are_no_buffered_output() {
+    let burst = |seconds: i64| {
+        let problem = Box::new(LogProblem::Burst { epochs: 3 });
+        recorded(seconds, Fact::LogProblemSeen { job: job(0), problem })
+    };
+    let mut run = Run::new(&captured(1, false));
+    run.take(&[submitted()]);
+    run.take(&[burst(9)]);
+    let (phase, started) = (JobPhase::Training, Some(at(10)));
+    run.take(&[recorded(
+        10,
+        Fact::JobStateChanged { job: job(0), phase, started, ended: None, message: None },
+    )]);
+    run.take(&[burst(11)]);
+    run.take(&[lines(15, job(0), "a", vec![line(15, "x", 1, 0.1)])]);
+    run.take(&[burst(16)]);
+    assert_eq!(run.state.log_problems, []);
+    run.take(&[burst(17)]);
+    assert_eq!(run.state.log_problems, [(job(0), LogProblem::Burst { epochs: 3 })]);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
 use tuning::limits::MAX_LINES_PER_FACT;
-use tuning::log_problem::LogProblem;
+use tuning::log_problem::{LogProblem, QUIET_BEFORE_BURST};
 use tuning::time::{Millis, Time};
 
 pub use super::metric::{Cut, Explanation, Hints, MetricPattern, Reading, UNFINISHED, visible};
@@ -32,7 +32,7 @@ pub const MAX_BATCH_BYTES: usize = 20 * 1024 * 1024;
 /// row, so this limit bounds their size.
 pub const MAX_ID_BYTES: usize = 128;
 
-/// Lines within this time arrived at once. No epoch that rungs can stop is as short.
+/// Lines within this time arrived at once.
 const BURST: Millis = Millis(5);
 /// The least number of epochs in [`BURST`] that is a problem.
 const BURST_EPOCHS: u32 = 3;
@@ -248,10 +248,15 @@ impl StreamLines {
         stream: &str,
     ) -> Vec<Recorded> {
         let begun = self.begun.filter(|begun| !begun.has_value).map(|begun| begun.fact(job, stream));
-        let problems = self.problems.into_iter().chain(burst(&self.arrived));
+        let burst = burst(&self.arrived).map(|(at, problem)| Recorded {
+            key: format!("problem#burst#{job}"),
+            ..problem_to_fact(job, at, problem)
+        });
+        let problems = self.problems.into_iter();
         let problems = problems.filter_map(|problem| Some(problem_to_fact(job, self.at?, problem)));
         let problems: Vec<Recorded> = problems.collect();
-        of_lines(job, stream, self.lines).into_iter().chain(begun).chain(problems).collect()
+        // Whether a burst is a problem depends on the lines before it.
+        burst.into_iter().chain(of_lines(job, stream, self.lines)).chain(begun).chain(problems).collect()
     }
 }
 
@@ -270,27 +275,36 @@ fn facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> V
     lines.chunks(MAX_LINES_PER_FACT).filter_map(|lines| one_fact(kind, job, stream, lines)).collect()
 }
 
-/// Returns the fact of a problem. A tuning has one fact of each kind.
+/// Returns the fact of a problem. A tuning has one fact of each kind, but one of a burst for each job: only the state
+/// shows whether a burst is a problem.
 pub fn problem_to_fact(job: JobKey, at: Time, problem: LogProblem) -> Recorded {
     let key = format!("problem#{}", problem.kind());
     Recorded { key, at, fact: Fact::LogProblemSeen { job, problem: Box::new(problem) } }
 }
 
-/// Returns the problem that several epochs arrived at once. `arrived` is in the order of the times.
-fn burst(arrived: &[(Time, Option<u64>)]) -> Option<LogProblem> {
-    let mut most = 0;
+/// Returns the largest burst and its time. Values shortly before it show that the epochs are short. `arrived` is in the
+/// order of the times.
+fn burst(arrived: &[(Time, Option<u64>)]) -> Option<(Time, LogProblem)> {
+    let mut most = (0, Time(0));
     let mut first = 0;
     for (last, (at, _)) in arrived.iter().enumerate() {
         while arrived.get(first).is_some_and(|(begin, _)| *at - *begin > BURST) {
             first += 1;
         }
         let together = arrived.get(first..=last).unwrap_or_default();
+        let Some((begin, _)) = together.first() else { continue };
+        let before = first.checked_sub(1).and_then(|before| arrived.get(before));
+        if before.is_some_and(|(before, _)| *begin - *before < QUIET_BEFORE_BURST) {
+            continue;
+        }
         let ranked = together.iter().filter(|(_, index)| index.is_none()).count();
         let epochs = ranked + together.iter().filter_map(|(_, index)| *index).collect::<BTreeSet<_>>().len();
-        most = most.max(epochs);
+        if epochs > most.0 {
+            most = (epochs, *begin);
+        }
     }
-    let epochs = u32::try_from(most).unwrap_or(u32::MAX);
-    (epochs >= BURST_EPOCHS).then_some(LogProblem::Burst { epochs })
+    let epochs = u32::try_from(most.0).unwrap_or(u32::MAX);
+    (epochs >= BURST_EPOCHS).then_some((most.1, LogProblem::Burst { epochs }))
 }
 
 impl Begun {

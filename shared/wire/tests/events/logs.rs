@@ -238,9 +238,14 @@ fn epochs_that_arrive_at_once_are_a_problem() {
             .collect::<Vec<_>>()
     };
     let three = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 2 loss=2"), (1_005, "epoch 3 loss=1")];
-    assert_eq!(problems(&three), [("problem#burst".to_owned(), LogProblem::Burst { epochs: 3 })]);
+    assert_eq!(problems(&three), [(format!("problem#burst#{KEY}"), LogProblem::Burst { epochs: 3 })]);
     let slower = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 2 loss=2"), (1_006, "epoch 3 loss=1")];
     assert_eq!(problems(&slower), []);
     let repeated = [(1_000, "epoch 1 loss=3"), (1_001, "epoch 1 loss=2"), (1_002, "epoch 1 loss=1")];
     assert_eq!(problems(&repeated), [], "lines of one epoch");
+    let shortly_before = [(0, "epoch 0 loss=4"), (1_999, "epoch 1 loss=3"), (2_000, "epoch 2 loss=2")];
+    let [first, second, third] = shortly_before;
+    assert_eq!(problems(&[first, second, third, (2_001, "epoch 3 loss=1")]), [], "short epochs");
+    let quiet = [first, (2_000, "epoch 1 loss=3"), third, (2_001, "epoch 3 loss=1")];
+    assert_eq!(problems(&quiet).len(), 1);
 }
