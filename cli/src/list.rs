@@ -62,8 +62,9 @@ async fn of_folder(folder: &Path) -> Result<Option<(Vec<TuningSummary>, bool)>, 
 
 fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
     let (base, totals) = (&summary.base, summary.totals());
+    let interrupted = interrupted && !base.is_ended();
     let status =
-        match (interrupted && !base.is_ended(), base.is_stopping(), totals.is_some_and(|all| all.paused)) {
+        match (interrupted, base.is_stopping(), totals.is_some_and(|all| all.paused)) {
             (true, true, _) => "Stopping, interrupted".to_owned(),
             (true, false, _) => "Interrupted".to_owned(),
             (false, false, true) if !base.is_ended() => "Paused".to_owned(),
@@ -75,7 +76,7 @@ fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
         clean(&base.name),
         status,
         count(totals.map(|totals| totals.training_jobs_launched)),
-        count(base.counters.map(|counters| counters.in_progress)),
+        count(base.counters.map(|counters| if interrupted { 0 } else { counters.in_progress })),
         maybe(totals.and_then(|totals| totals.best_seen).map(|best| best.value)),
         money(totals.filter(|totals| !totals.price_unknown).map(|totals| totals.spent_usd)),
         money(totals.and_then(|totals| totals.cap_usd)),

@@ -18,7 +18,7 @@ fn interrupted(options: &[&str]) -> World {
 fn an_interrupted_tuning_is_shown_as_interrupted_and_resumes_by_its_name() {
     let world = interrupted(&[]);
     let listed = world.hyperband(&["list"]).with_code(0);
-    assert!(listed.out.contains("t     Interrupted"), "{listed:?}");
+    assert!(listed.out.contains("t     Interrupted     2        0"), "{listed:?}");
     let described = world.hyperband(&["describe", "t"]).with_code(0);
     assert!(
         described.out.starts_with("t: InProgress, interrupted\n  to continue it: hyperband resume t\n"),
@@ -39,6 +39,9 @@ fn an_interrupted_tuning_is_shown_as_interrupted_and_resumes_by_its_name() {
         world.command(&["resume", "t", "--output", "json", "--data-dir", data.to_str().unwrap()]);
     let result = ended(resume.current_dir("/").spawn().unwrap()).with_code(0).json();
     assert_eq!(result["TuningJob"]["HyperParameterTuningJobStatus"], "Completed");
+    // The interrupted jobs continued, so no trial needed a second job.
+    let controller = &result["TuningJob"]["Controller"];
+    assert_eq!(controller["TrainingJobsLaunched"], controller["TrialsStarted"], "{controller}");
     let described = world.hyperband(&["describe", "t"]).with_code(0);
     assert!(!described.out.contains("interrupted"), "{described:?}");
 }

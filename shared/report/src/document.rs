@@ -291,7 +291,7 @@ pub struct Job {
     /// The reservation for its bill, until that is booked. `None` without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<MicroUsd>,
-    /// How often spot instances were reclaimed.
+    /// How often it lost its instances.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interruptions: u32,
     /// Whether it ran on demand although the request asks for spot.
@@ -308,7 +308,7 @@ pub enum Phase {
     /// It trains.
     #[serde(rename = "t")]
     Training,
-    /// Its spot instances were reclaimed.
+    /// It has lost its instances and waits for new ones.
     #[serde(rename = "i")]
     Interrupted,
     /// It was ordered to stop, or saves its model.

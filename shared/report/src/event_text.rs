@@ -26,7 +26,7 @@ pub fn event_line(definition: &Definition, what: &What) -> Option<String> {
         What::Ruled(ruling, job) => ruling_line(definition, ruling, job.as_deref()),
         What::Improved(best) => Some(improved(best)),
         What::Interrupted(job) => {
-            Some(format!("trial {}: interrupted, its spot instances were reclaimed", job.trial))
+            Some(format!("trial {}: interrupted; its job continues when it has instances again", job.trial))
         }
         What::Deferred(job, reason) => {
             Some(format!("trial {}: waits: {}", job.trial, short(reason, MESSAGE_CHARACTERS)))
@@ -80,7 +80,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         }
         Ruling::RungReached { trial, rung, level, resource, value, .. } => {
             let waits = words::waits(*rung, *level, *resource);
-            format!("trial {trial}: {waits}: {}{}", number(*value), billed(definition, job))
+            format!("trial {trial}: {waits}: {}{}{}", number(*value), billed(definition, job), remark(job))
         }
         Ruling::TrialPromoted { trial, rung, level, value, verdict, reached_target, .. } => {
             let promoted = words::promoted(*rung, *level);
@@ -134,7 +134,7 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::TrialFinished { trial, how, .. } => {
             let limit = job.map(|job| job.limits.max_runtime_seconds);
             let end = clean(&words::end(how, limit));
-            format!("trial {trial} is over: {end}{}{}", values(job), billed(definition, job))
+            format!("trial {trial} is over: {end}{}{}{}", values(job), billed(definition, job), remark(job))
         }
         Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),
         Ruling::Order(Order::CapacityLacking { .. }) => words::CAPACITY_LACKING.to_owned(),
@@ -170,6 +170,13 @@ fn number(reached: Option<f64>) -> String {
 fn values(job: Option<&JobSummary>) -> String {
     let Some(job) = job.filter(|job| !job.resource.is_zero()) else { return String::new() };
     format!(", epoch {}, last {}, best {}", job.resource, maybe(job.last_value), maybe(job.best_value))
+}
+
+/// Returns what the service remarks about the stop of a job, for example that its program ignored SIGTERM.
+fn remark(job: Option<&JobSummary>) -> String {
+    let stopped = job.filter(|job| matches!(job.end, Some(JobEnd::Stopped | JobEnd::MaxRuntime)));
+    let message = stopped.and_then(|job| job.message.as_deref());
+    message.map_or_else(String::new, |message| format!("; {}", short(&clean(message), MESSAGE_CHARACTERS)))
 }
 
 fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {

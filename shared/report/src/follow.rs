@@ -57,7 +57,7 @@ pub enum What {
     Ruled(Ruling, Option<Box<JobSummary>>),
     /// Another trial has the best value.
     Improved(Incumbent),
-    /// SageMaker reclaimed the spot instances of a job.
+    /// A job lost its instances: SageMaker reclaimed them, or the local controller was interrupted.
     Interrupted(JobKey),
     /// An action of a job has to wait, with the reason.
     Deferred(JobKey, String),

@@ -296,6 +296,9 @@ fn job_state_changed(
         if phase == JobPhase::Interrupted && !again {
             job.interruptions = job.interruptions.saturating_add(1);
         }
+        if again && phase != JobPhase::Interrupted {
+            job.idle = job.idle + (at - job.phase_at);
+        }
         job.phase = phase;
         job.phase_at = at;
     }

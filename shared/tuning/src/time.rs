@@ -63,6 +63,11 @@ impl Millis {
         Self(seconds.saturating_mul(1_000))
     }
 
+    /// Returns whether there is no time.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
     /// Returns the span in whole seconds, rounded towards zero.
     pub const fn as_seconds(self) -> i64 {
         self.0 / 1_000

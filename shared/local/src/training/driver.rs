@@ -136,8 +136,8 @@ impl Driver<'_> {
         Ok(acquired)
     }
 
-    /// Records the shutdown of the service. A stopping job ends, a spot job is interrupted, and an on-demand job fails
-    /// when the service opens again.
+    /// Records the shutdown of the service. A stopping job ends, and a running job is interrupted: it continues when the
+    /// service opens again.
     async fn suspend(&self) -> Option<End> {
         if *self.stopping.borrow() {
             return Some(End::Completed);
@@ -146,12 +146,7 @@ impl Driver<'_> {
         if !cut {
             return None;
         }
-        let saved = if self.job.request.spot {
-            self.job.interrupt(self.shared).await
-        } else {
-            self.job.end_run(self.shared).await
-        };
-        match saved {
+        match self.job.interrupt(self.shared).await {
             Err(UpdateError::Stopping) => Some(End::Completed),
             // Without this save, the next open finds an unfinished run and settles the job in the same way.
             Ok(()) | Err(UpdateError::Unsaved(_)) => None,
@@ -279,12 +274,20 @@ impl Driver<'_> {
         };
         let mut closing = self.closing.clone();
         let may_close = !matches!(verdict, Verdict::Shutdown);
-        tokio::select! {
-            () = hosts.stop(grace) => return,
+        let killed = tokio::select! {
+            killed = hosts.stop(grace) => Some(killed),
             // A shutdown during the grace period shortens it.
-            _ = closing.wait_for(|closing| *closing), if may_close => {}
+            _ = closing.wait_for(|closing| *closing), if may_close => None,
+        };
+        match killed {
+            Some(true) if matches!(verdict, Verdict::Stop | Verdict::MaxRuntime) => {
+                self.job.note_killed(grace).await;
+            }
+            Some(_) => {}
+            None => {
+                hosts.stop(grace.min(SHUTDOWN_GRACE_MAX)).await;
+            }
         }
-        hosts.stop(grace.min(SHUTDOWN_GRACE_MAX)).await;
     }
 
     /// Records that a limit stops the job, unless a stop is recorded already. Returns the grace period.

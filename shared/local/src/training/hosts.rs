@@ -115,10 +115,12 @@ impl Hosts {
         Some((index, exit))
     }
 
-    /// Sends SIGTERM, waits up to `grace`, sends SIGKILL, and returns when every process has ended.
-    pub(crate) async fn stop(&mut self, grace: Duration) {
+    /// Sends SIGTERM, waits up to `grace`, sends SIGKILL, and returns when every process has ended. Returns whether a
+    /// process needed SIGKILL.
+    pub(crate) async fn stop(&mut self, grace: Duration) -> bool {
         self.order(shim::TERMINATE).await;
-        if !self.all_ended_by(Instant::now() + grace).await {
+        let ended = self.all_ended_by(Instant::now() + grace).await;
+        if !ended {
             self.order(shim::KILL).await;
             if !self.all_ended_by(Instant::now() + KILL_WAIT).await {
                 // SIGKILL does not end a process in uninterruptible I/O. Kill the shims, so that the job can end.
@@ -133,6 +135,7 @@ impl Hosts {
             let marks = BTreeSet::from([mark(&self.attempt)]);
             let _ = spawn_blocking(move || processes::kill_marked(&marks)).await;
         }
+        !ended
     }
 
     /// Waits up to [`LOG_WAIT`] until all lines are stored and delivered. Returns the last lines of each host's standard

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard, mpsc, watch};
@@ -154,11 +155,11 @@ impl Job {
         self.settle(shared, &mut record).await
     }
 
-    /// Records the end of a run, without a change of state.
-    pub(crate) async fn end_run(&self, shared: &Shared) -> Result<(), UpdateError> {
-        let mut record = self.record.lock().await;
-        record.end_run(clock::now());
-        self.save(shared, &record).await.map_err(|error| UpdateError::Unsaved(error.to_string()))
+    /// Notes, for the record of the end, that a process ignored SIGTERM for `grace`.
+    pub(crate) async fn note_killed(&self, grace: Duration) {
+        let reason =
+            format!("the program ignored SIGTERM and was killed after the grace of {} s", grace.as_secs());
+        self.record.lock().await.failure_reason = Some(reason);
     }
 
     /// Records the end of the job.

@@ -294,10 +294,10 @@ impl Record {
         self.transitions.iter().filter(|transition| transition.status == Secondary::Interrupted).count()
     }
 
-    /// Returns the billable seconds: the time of all runs for a spot job, the time from start to end for an on-demand
-    /// job.
+    /// Returns the billable seconds: the time of all runs for a spot or interrupted job, the time from start to end for
+    /// another job.
     fn billable(&self, ended: Time) -> u64 {
         let whole = ended - self.started.unwrap_or(ended);
-        if self.spot { self.ran() } else { whole }.seconds_rounded_up()
+        if self.spot || self.interruptions() > 0 { self.ran() } else { whole }.seconds_rounded_up()
     }
 }

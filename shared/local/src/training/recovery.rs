@@ -12,7 +12,7 @@ use super::record::{End, Record, Secondary, Status, StopCause};
 use super::store::{self, Found, Layout};
 use tuning::time::{Millis, Time};
 
-/// The failure reason of an on-demand job whose controller ended.
+/// The failure reason of an on-demand job whose controller was killed.
 const LOST: &str = "InternalServerError: the host was lost when the controller on this machine ended.";
 /// The event of a change this close to the last heartbeat may have been lost, so it is sent again. In milliseconds.
 pub(crate) const RECENT: Millis = Millis::from_seconds(5);
@@ -87,7 +87,7 @@ pub(crate) fn settle(record: &mut Record, is_stopping: bool, heartbeat: Option<T
                 record.interrupt(now);
                 return Settled::Interrupted;
             }
-            // On-demand jobs, also after a shutdown.
+            // Only a kill leaves an on-demand job in these states: a shutdown interrupts it.
             record.finish(End::Failed(LOST.to_owned()), now);
         }
     }

@@ -102,6 +102,25 @@ async fn an_on_demand_job_fails_when_its_controller_is_killed() {
     assert!(end["BillableTimeInSeconds"].as_u64().unwrap() >= 1);
 }
 
+/// Its attempt used up one of `MaxNumberOfTrainingJobs`, and it was reported as failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn regression_an_on_demand_job_continues_after_a_shutdown() {
+    let count = COUNT.replace("trap '' TERM HUP; ", "");
+    let world = World::new(&count).await;
+    world.create(&request("cut")).await;
+    let file = world.root().join("jobs/cut/checkpoints/algo-1");
+    until("it has a checkpoint", || file.exists()).await;
+    world.service.shutdown().await;
+    let world = world.reopen(&count, |_| {}).await;
+    let end = world.ended("cut").await;
+    assert_eq!(end["TrainingJobStatus"], "Completed");
+    let from: Vec<String> =
+        world.messages("cut/algo-1-").into_iter().filter(|line| line.starts_with("from")).collect();
+    assert_ne!(from, ["from 0"]);
+    let described = world.service.describe("cut").await.unwrap();
+    assert_eq!(described.interruptions, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_completes_after_kills_of_the_controller_at_many_points() {
     let folder = tempfile::tempdir().unwrap();

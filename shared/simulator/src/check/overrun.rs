@@ -34,10 +34,45 @@ pub(super) struct Billed {
     paid_seconds: i64,
     /// The same without extensions.
     first_seconds: i64,
+    /// The time and the rank of its latest state.
+    state: (i64, u8),
+    /// When its present interruption began, in ms.
+    away: Option<i64>,
+    /// The total time of its past interruptions, in ms.
+    idle: i64,
     /// Whether it was seen to upload its model.
     uploads: bool,
     /// What its extensions added to its reservation, in micro-dollars.
     pub(super) extended: u64,
+}
+
+impl Billed {
+    /// Records a state of the job. States count in the order of their times.
+    fn enter(&mut self, at: i64, phase: JobPhase) {
+        const ORDER: [fn(&JobPhase) -> bool; 7] = [
+            |phase| matches!(phase, JobPhase::Other),
+            |phase| matches!(phase, JobPhase::Starting),
+            |phase| matches!(phase, JobPhase::Downloading),
+            |phase| matches!(phase, JobPhase::Training),
+            |phase| matches!(phase, JobPhase::Interrupted),
+            |phase| matches!(phase, JobPhase::Stopping),
+            |phase| matches!(phase, JobPhase::Uploading),
+        ];
+        let Some(rank) = (0..).zip(ORDER).find_map(|(rank, is)| is(&phase).then_some(rank)) else { return };
+        if (at, rank) <= self.state {
+            return;
+        }
+        self.state = (at, rank);
+        let began = if phase == JobPhase::Interrupted { Some(at) } else { None };
+        self.idle += self.away.filter(|_| began.is_none()).map_or(0, |began| at - began);
+        self.away = began;
+    }
+
+    /// Returns the ms for which the job was billed up to `now`; 0 before its start.
+    fn until(&self, now: i64) -> i64 {
+        let now = self.away.map_or(now, |began| began.min(now));
+        self.started.map_or(0, |started| now - started - self.idle)
+    }
 }
 
 impl Case {
@@ -83,8 +118,11 @@ impl Book {
         ) {
             job.billed.seen = job.billed.seen.max(recorded.at.0);
         }
-        if let Fact::JobStateChanged { phase: JobPhase::Uploading, .. } = &recorded.fact {
-            job.billed.uploads = true;
+        if let Fact::JobStateChanged { phase, .. } = &recorded.fact {
+            job.billed.uploads |= *phase == JobPhase::Uploading;
+            if !job.end_seen {
+                job.billed.enter(recorded.at.0, *phase);
+            }
         }
         if let Fact::JobStateChanged { started, .. } | Fact::JobDescribed { started, .. } = &recorded.fact {
             job.billed.started = job.billed.started.or(started.map(|time| time.0));
@@ -95,8 +133,10 @@ impl Book {
     pub(super) fn check_extended(&mut self, key: JobKey, seconds: u64, amount: u64) -> Result<(), String> {
         let margin = self.margin;
         let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
-        let started = job.billed.started.ok_or_else(|| format!("P1: job {key} was extended unstarted"))?;
-        let so_far = (job.billed.seen - started + 999).div_euclid(1_000);
+        if job.billed.started.is_none() || job.billed.away.is_some() {
+            return Err(format!("P1: job {key} was extended without instances"));
+        }
+        let so_far = (job.billed.until(job.billed.seen) + 999).div_euclid(1_000);
         let expected = so_far + MORE_SECONDS.max(so_far / MORE_PART);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         let cost = self.case.cost(job.launch.instances, expected) + job.keeping;
@@ -127,8 +167,8 @@ impl Book {
 
     /// Returns the part of that which a job does not use if its stop takes as long as a reservation allows.
     fn saved(&self, job: &JobBook) -> u64 {
-        let used = job.billed.started.map_or(0, |started| {
-            let so_far = (self.clock() - started + 999).div_euclid(1_000).max(0);
+        let used = job.billed.started.map_or(0, |_| {
+            let so_far = (job.billed.until(self.clock()) + 999).div_euclid(1_000).max(0);
             self.case.cost(job.launch.instances, so_far + GRACE_SECONDS + self.case.upload_seconds())
         });
         self.needed(job).saturating_sub(used)
@@ -173,8 +213,8 @@ impl Book {
         match why {
             StopWhy::ReservationUsed { seconds } => {
                 let due = self.case.stop_seconds(job.billed.first_seconds);
-                let so_far = job.billed.started.map_or(0, |started| self.clock() - started);
-                let fine = limited && i64::try_from(seconds) == Ok(due) && so_far >= due * 1_000;
+                let so_far = job.billed.until(self.clock());
+                let fine = limited && job.billed.away.is_none() && i64::try_from(seconds) == Ok(due) && so_far >= due * 1_000;
                 fine.then_some(()).ok_or_else(|| {
                     format!(
                         "P1: job {key} was stopped after {so_far} ms for its reservation, not after {due} s"
@@ -215,7 +255,9 @@ impl World {
             let Some(own) = book.jobs.get(&job.key).filter(|own| !own.concluded) else { continue };
             let limited = book.limits.cap.is_some() || book.has_grants;
             let (Some(started), Owner::Ours) = (job.now.started, job.owner) else { continue };
-            let paid_until = (started.0 + own.billed.paid_seconds * 1_000).max(calm_from) + PATIENCE_MS;
+            let Billed { away: None, idle, .. } = own.billed else { continue };
+            let started = started.0 + idle;
+            let paid_until = (started + own.billed.paid_seconds * 1_000).max(calm_from) + PATIENCE_MS;
             if !job.deleted && limited && !own.end_seen && self.now > paid_until && !job.is_ended() {
                 wrong.push(format!("P1: job {} lasts longer than its reservation pays for", job.now.name));
             }
@@ -224,7 +266,7 @@ impl World {
                 continue;
             }
             let worst = job.worst_seconds();
-            let due = (started.0 + book.case.stop_seconds(worst) * 1_000).max(calm_from) + PATIENCE_MS;
+            let due = (started + book.case.stop_seconds(worst) * 1_000).max(calm_from) + PATIENCE_MS;
             if self.now > due {
                 wrong.push(format!("P1: job {} lasts, but its reservation is used up", job.now.name));
             }

@@ -87,15 +87,18 @@ fn stop_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
     Some(started + Millis::from_seconds(stop_seconds(definition, job)))
 }
 
-/// Returns when a running job began to cost money; `None` if nothing limits the money of the tuning.
+/// Returns when a running job would have begun to cost money if it had never been interrupted; `None` while it is
+/// interrupted, and if nothing limits the money of the tuning.
 fn started(state: &State, job: &Job) -> Option<Time> {
     let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
-    job.started.filter(|_| is_limited && job.holds_slot() && !job.is_closed())
+    let runs = is_limited && job.holds_slot() && !job.is_closed() && job.phase != JobPhase::Interrupted;
+    Some(job.started.filter(|_| runs)? + job.idle)
 }
 
-/// Returns the seconds that a job is billed for up to `now`, if it bills from its start without a gap.
+/// Returns the seconds that a job is billed for up to `now`, without its interruptions.
 fn billed_seconds(job: &Job, now: Time) -> u64 {
-    job.started.map_or(0, |started| (now - started).or_zero().seconds_rounded_up())
+    let now = if job.phase == JobPhase::Interrupted { now.min(job.phase_at) } else { now };
+    job.started.map_or(0, |started| (now - started - job.idle).or_zero().seconds_rounded_up())
 }
 
 /// Returns the seconds that the reservation of a job pays for, without the margin.

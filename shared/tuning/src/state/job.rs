@@ -8,7 +8,7 @@ use crate::fact::{JobEnd, JobKey, JobPhase};
 use crate::ids::{ChoiceId, RungId};
 use crate::money::MicroUsd;
 use crate::ruling::StopWhy;
-use crate::time::Time;
+use crate::time::{Millis, Time};
 
 /// A training job that is not concluded, or whose bill is not final.
 #[expect(clippy::struct_excessive_bools, reason = "each says that one thing was seen, in any order")]
@@ -66,6 +66,9 @@ pub struct Job {
     /// When it last lost its instances to an interruption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted_at: Option<Time>,
+    /// The total time of its interruptions that are over. It had no instances then.
+    #[serde(default, skip_serializing_if = "Millis::is_zero")]
+    pub idle: Millis,
     /// How it ended: the first end seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<JobEnd>,
@@ -178,6 +181,7 @@ impl Job {
             ended: None,
             instances_at: None,
             interrupted_at: None,
+            idle: Millis::ZERO,
             end: None,
             end_at: Time::EPOCH,
             stop: None,

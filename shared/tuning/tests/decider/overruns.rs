@@ -42,6 +42,19 @@ fn a_job_is_stopped_while_its_reservation_still_pays_for_the_stop() {
     assert_eq!(crate::support::render::render(&made[0]), expect[0]);
 }
 
+/// A local tuning is interrupted by its user and continued a day later.
+#[test]
+fn an_interruption_uses_up_no_reservation() {
+    let mut run = running(&capped(random(9, 1), 1), 1);
+    let day = 86_400;
+    check_next(&mut run, &[phase(100, job(0), JobPhase::Interrupted), time_passed(day)], &[]);
+    check_next(&mut run, &[phase(day + 100, job(0), JobPhase::Starting)], &[]);
+    let stop = 5 + 3_600 + day;
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(stop)));
+    check_next(&mut run, &[phase(day + 110, job(0), JobPhase::Training), time_passed(stop - 1)], &[]);
+    check_next(&mut run, &[time_passed(stop)], &["stop 0-0-1: reservation used at 3600 s"]);
+}
+
 #[test]
 fn a_longer_allowance_for_the_start_is_reserved_and_stops_a_job_later() {
     let mut definition = random(9, 1);
