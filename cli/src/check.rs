@@ -85,6 +85,11 @@ fn for_stack(body: Value) -> Result<Request, RequestError> {
     Ok(request)
 }
 
+/// Returns the warnings about a request that runs on this machine.
+pub(crate) fn local_warnings(request: &Request) -> Vec<Warning> {
+    warnings::all(request, true).into_iter().chain(pattern::cuts(request, None)).collect()
+}
+
 /// Validates the definition and the size of the request as a submission does.
 pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
     // Validity does not depend on the creation time or the incarnation.

@@ -227,22 +227,36 @@ fn other_at_submission(brackets: &Brackets) -> Option<Warning> {
     })
 }
 
-/// Returns a warning if the training jobs are too few to compare any trials.
+/// Returns a warning if no trials are compared: the training jobs are too few, or no rung fits into the range of epochs.
 pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
-    request.hyperband()?;
+    let range = request.hyperband()?;
     let compares = |plan: &Plan| plan.brackets().iter().any(|bracket| bracket.rungs().len() > 1);
     let (whole, plan) = (request.whole_plan()?, request.plan()?);
     let jobs = request.max_jobs();
-    (compares(&whole) && !compares(&plan)).then(|| {
-        let least = plan.eta().saturating_add(u32::from(request.refits()));
-        Warning::new(
-            Code::MaxJobsCompareNothing,
-            format!(
-                "MaxNumberOfTrainingJobs {jobs} is too few to compare trials: each trial runs to its end."
-            ),
-            format!("Set MaxNumberOfTrainingJobs to {least} or more."),
-        )
-    })
+    if compares(&plan) {
+        return None;
+    }
+    if !compares(&whole) {
+        let (least, max) = (range.min_resource, plan.max_resource());
+        let highest = max.checked_div(plan.eta()).unwrap_or(0).max(1);
+        return (max > 1).then(|| {
+            Warning::new(
+                Code::NoRungBeforeEnd,
+                format!(
+                    "No rung fits between MinResource {least} and MaxResource {max}, since ReductionFactor is {}: no \
+                     trial is stopped early.",
+                    plan.eta()
+                ),
+                format!("Set MinResource to {highest} or less, or a lower ReductionFactor."),
+            )
+        });
+    }
+    let least = plan.eta().saturating_add(u32::from(request.refits()));
+    Some(Warning::new(
+        Code::MaxJobsCompareNothing,
+        format!("MaxNumberOfTrainingJobs {jobs} is too few to compare trials: each trial runs to its end."),
+        format!("Set MaxNumberOfTrainingJobs to {least} or more."),
+    ))
 }
 
 /// Returns a warning if the cap admits fewer parallel jobs than the request asks for.

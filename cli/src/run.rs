@@ -26,14 +26,13 @@ use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
 use crate::arguments::{Output, Place, Processes, Resume, Run, folder_option};
-use crate::cut;
+use crate::check;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::logs::LogHint;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
-use crate::plan::cap_admits;
 use crate::warning;
 use session::Outcome;
 pub(crate) use session::SWEEP_EVERY;
@@ -264,7 +263,9 @@ impl Session {
         if let Some(record) = self.record() {
             record.write(&self.data_dir, &id)?;
         }
-        warn(&self.request);
+        if matches!(since, Since::Submission) {
+            warn(&self.request);
+        }
         session::follow(host, &id, since, LogHint::of_run(&self.data_dir), signals).await
     }
 
@@ -284,9 +285,9 @@ impl Session {
     }
 }
 
-/// Prints a warning for each metric whose pattern cuts numbers, and if the cap admits only some of the parallel jobs.
+/// Prints the warnings of `check` for this machine.
 fn warn(request: &Request) {
-    for warning in cut::warnings(request).into_iter().chain(cap_admits(request)) {
+    for warning in check::local_warnings(request) {
         print_err(&format!("{}\n", warning::plain(&warning)));
     }
 }

@@ -11,6 +11,10 @@ const LOG: &str = "[0]\tvalidation-auc:0.5\n[1]\tvalidation-auc:0.75\n[3]\tvalid
 #[test]
 fn a_valid_request_is_shown_with_its_warnings() {
     let world = World::new(QUICK);
+    let mut body = request("t");
+    let ranges = &mut body["HyperParameterTuningJobConfig"]["ParameterRanges"];
+    ranges["CategoricalParameterRanges"][0]["Values"] = json!(["one"]);
+    world.write_request("request.json", &body);
     let out = world.hyperband(&["check", "request.json"]).with_code(0).out;
     assert!(out.starts_with("t: the request is valid\n"), "{out}");
     assert!(out.contains("[RangeOfOneValue]"), "{out}");

@@ -195,10 +195,11 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 /// Returns a request with at most nine epochs and two parallel jobs.
 pub(crate) fn request(name: &str) -> Value {
+    let kinds = ["<script>alert('x')</script>", "<script>alert('y')</script>"];
     let ranges = json!({
         "IntegerParameterRanges": null,
         "ContinuousParameterRanges": [{"Name": "x", "MinValue": "0.1", "MaxValue": "0.9"}],
-        "CategoricalParameterRanges": [{"Name": "kind", "Values": ["<script>alert('x')</script>"]}],
+        "CategoricalParameterRanges": [{"Name": "kind", "Values": kinds}],
     });
     let metrics = json!([{"Name": "validation:auc", "Regex": r"validation-auc:([-+.\w]*\w)"}]);
     let changes = json!({

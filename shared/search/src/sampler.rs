@@ -4,6 +4,8 @@
 //! kind, seed, trial index) alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is
 //! known of the other trials ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::history::{Origin, Suggestion, View};
@@ -11,6 +13,13 @@ use crate::model;
 use crate::seed::{Rng, child};
 use crate::sobol;
 use crate::space::Space;
+
+/// The largest finite space that is drawn without repetition. In a larger one repetitions are rare.
+const WITHOUT_REPETITION_MAX: u64 = 1 << 20;
+/// Later trials may repeat a configuration, since each draw takes those of the earlier trials too.
+const TRIALS_WITHOUT_REPETITION: u32 = 10_000;
+/// So many redraws in a row show that the untried configurations of a space are too unlikely to be found.
+const REDRAWS_MAX: u64 = 1_000;
 
 /// How points are spread over a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -31,7 +40,7 @@ pub enum SamplerKind {
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
     let drawn = |origin| Suggestion {
-        configuration: space.decode(&point(space.dimensions(), kind, seed, trial)),
+        configuration: space.decode(&untried(space, kind, seed, trial)),
         origin,
     };
     match kind {
@@ -42,6 +51,38 @@ pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &V
             Suggestion { configuration: space.combination(u64::from(trial)), origin: Origin::Grid }
         }
     }
+}
+
+/// Returns the point of a trial, in a finite space without repetition: a point whose configuration an earlier trial has
+/// is drawn again at random, with the seed `child(child(seed, "redraw", trial), "draw", attempt)`. Repetitions begin once
+/// every configuration was drawn.
+fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Vec<f64> {
+    let of_trial = |trial| point(space.dimensions(), kind, seed, trial);
+    let bounded = space.cardinality().filter(|count| *count <= WITHOUT_REPETITION_MAX);
+    let Some(cardinality) = bounded.filter(|_| trial < TRIALS_WITHOUT_REPETITION) else {
+        return of_trial(trial);
+    };
+    let key = |point: &[f64]| space.snapped(point).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    let mut tried = HashSet::new();
+    let mut latest = Vec::new();
+    for earlier in 0..=trial {
+        if u64::try_from(tried.len()).is_ok_and(|count| count >= cardinality) {
+            tried.clear();
+        }
+        latest = of_trial(earlier);
+        let redraws = child(seed, "redraw", u64::from(earlier));
+        let mut attempt = 0;
+        while !tried.insert(key(&latest)) {
+            if attempt == REDRAWS_MAX {
+                tried.clear();
+                continue;
+            }
+            let mut rng = Rng::new(child(redraws, "draw", attempt));
+            latest = (0..space.dimensions()).map(|_| rng.next_f64()).collect();
+            attempt += 1;
+        }
+    }
+    latest
 }
 
 /// Returns the point of a trial that does not depend on others: `dimensions` coordinates in [0, 1), each a multiple of

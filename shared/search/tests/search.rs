@@ -148,8 +148,8 @@ fn each_integer_is_drawn_in_proportion_to_its_share() {
     let shares = |domain: Domain, expected: &[f64]| {
         let space = space([domain]);
         let mut counts = vec![0_u32; expected.len()];
-        for trial in 0..40_000 {
-            let drawn = suggest(&space, SamplerKind::Random, 11, trial);
+        for seed in 0..40_000 {
+            let drawn = suggest(&space, SamplerKind::Random, seed, 0);
             let index: usize = drawn.get("a").unwrap().parse().unwrap();
             counts[index - 1] += 1;
         }
@@ -271,6 +271,24 @@ fn suggestions_differ_between_trials_seeds_and_samplers() {
         }
     }
     assert_eq!(seen.len(), 2000);
+}
+
+#[test]
+fn a_finite_space_is_drawn_without_repetition() {
+    let size = Domain::Categorical { values: ["s", "m", "l"].map(str::to_owned).to_vec() };
+    let small = space([integer(1, 9, Scaling::Logarithmic), size]);
+    for kind in [SamplerKind::Random, SamplerKind::Sobol] {
+        for seed in 0..20 {
+            let drawn: Vec<Configuration> = (0..60).map(|trial| suggest(&small, kind, seed, trial)).collect();
+            for round in drawn.chunks(27) {
+                let distinct: std::collections::BTreeSet<_> = round.iter().collect();
+                assert_eq!(distinct.len(), round.len(), "{kind:?}, seed {seed}: {round:?}");
+            }
+        }
+    }
+    // Repetitions begin when the last untried integers are too unlikely, or all were drawn.
+    let many = space([integer(1, 300, Scaling::Logarithmic)]);
+    assert_ne!(suggest(&many, SamplerKind::Random, 1, 5_000), suggest(&many, SamplerKind::Random, 1, 5_001));
 }
 
 fn scaled() -> impl Strategy<Value = Scaling> {

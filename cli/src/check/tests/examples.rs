@@ -54,6 +54,11 @@ fn of_jobs() -> Vec<Warning> {
             ("HyperParameterTuningJobConfig/ResourceLimits/MaxNumberOfTrainingJobs", json!(2)),
             ("Controller/ReductionFactor", json!(3)),
         ],
+        vec![
+            ("HyperParameterTuningJobConfig/StrategyConfig/HyperbandStrategyConfig/MinResource", json!(7)),
+            ("HyperParameterTuningJobConfig/StrategyConfig/HyperbandStrategyConfig/MaxResource", json!(19)),
+            ("Controller/ReductionFactor", json!(3)),
+        ],
     ] {
         found.extend(warned(changed(&calm(), &changes), None));
     }
@@ -65,7 +70,8 @@ fn of_jobs() -> Vec<Warning> {
 
 fn of_ranges() -> Vec<Warning> {
     let range = |name: &str, min: &str, max: &str| json!({"Name": name, "MinValue": min, "MaxValue": max, "ScalingType": "Linear"});
-    let ranges = json!({"ContinuousParameterRanges": [
+    let optimizer = json!({"Name": "optimizer", "Values": ["sgd", "adam", "sgd"]});
+    let ranges = json!({"CategoricalParameterRanges": [optimizer], "ContinuousParameterRanges": [
         range("beside", "1", "2"),
         range("momentum", "0.9", "0.9"),
         range("penalty", "0.001", "1"),

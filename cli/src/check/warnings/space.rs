@@ -39,7 +39,7 @@ fn of(parameter: &Parameter) -> Option<Warning> {
         }
         Domain::Categorical { values } => match values.as_slice() {
             [only] => Some(single(name, only)),
-            _ => None,
+            values => repeated(name, values),
         },
         Domain::Integer { min, max, scaling: Scaling::Linear } => linear(name, float(*min), float(*max)),
         Domain::Continuous { min, max, scaling: Scaling::Linear } => linear(name, *min, *max),
@@ -53,6 +53,17 @@ fn single(name: &str, value: &str) -> Warning {
         format!("The range of '{name}' has only the value {value}: all trials use it."),
         format!("Move '{name}' to StaticHyperParameters, or widen the range."),
     )
+}
+
+fn repeated(name: &str, values: &[String]) -> Option<Warning> {
+    let twice = values.iter().zip(1..).find(|(value, next)| values.get(*next..).is_some_and(|rest| rest.contains(value)));
+    twice.map(|(value, _)| {
+        Warning::new(
+            Code::CategoryRepeated,
+            format!("The values of '{name}' contain '{value}' more than once: it is tried more often than the others."),
+            "Remove the repetition.",
+        )
+    })
 }
 
 /// Returns whether a linear scale rarely samples the small values of a range that matter.

@@ -43,11 +43,20 @@ pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Value, RequestError> {
             JsonError::Invalid { .. } if text.contains(&0) => {
                 format!("{name}: expected text in UTF-8, but found zero bytes; save the file as UTF-8")
             }
+            JsonError::Invalid { .. } if is_no_json(&plain) => format!(
+                "{name}: requests are JSON; convert YAML with `yq -o json {name}`, or begin with `hyperband init`"
+            ),
             JsonError::Invalid { reason, line, column } => {
                 format!("{name}:{line}:{}: {}", characters(text, line, column), explained(&reason))
             }
         })
     })
+}
+
+/// Returns whether a text begins like no JSON value, for example YAML.
+fn is_no_json(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.trim_ascii_start().first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'-')
 }
 
 fn invalid(message: String) -> RequestError {
