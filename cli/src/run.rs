@@ -6,12 +6,14 @@
 
 pub(crate) mod ask;
 pub(crate) mod command;
+pub(crate) mod devices;
 mod fresh;
 mod record;
 mod session;
 pub(crate) mod signals;
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use dynamodb::DynamoTable;
@@ -68,7 +70,7 @@ enum Existing {
 /// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     command::require(&options)?;
-    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries };
+    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries, limits: options.limits };
     let session = Session {
         request: ask::read_local(&options.request, edits)?,
         command: options.command,
@@ -121,6 +123,7 @@ impl Session {
     async fn run(self) -> Result<Exit, Failure> {
         let program = command::resolve(&self.command)?;
         let mut signals = Signals::listen()?;
+        let devices = self.devices()?;
         let config = HostConfig {
             data_dir: self.data_dir.clone(),
             command: program,
@@ -128,7 +131,9 @@ impl Session {
             grace: self.processes.grace_seconds,
             spot_interruptions_per_hour: self.processes.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
-            slots: None,
+            slots: self.slots(devices.len()),
+            devices,
+            pass_args: self.processes.pass_args,
             sweep_every: SWEEP_EVERY,
         };
         let data = Data::open(&self.data_dir).await?;
@@ -185,6 +190,27 @@ impl Session {
         }
     }
 
+    /// Returns the devices of this machine. Fails if a job needs more.
+    fn devices(&self) -> Result<Vec<String>, Failure> {
+        let Some(devices) = &self.processes.devices else { return Ok(Vec::new()) };
+        let names = devices.names()?;
+        let instances = self.request.instance_count();
+        if u32::try_from(names.len()).is_ok_and(|count| count < instances) {
+            return Err(Failure::usage(format!(
+                "each training job has {instances} processes, but --devices lists {}",
+                names.len()
+            ))
+            .hint("list more devices, or lower ResourceConfig.InstanceCount"));
+        }
+        Ok(names)
+    }
+
+    /// Returns the training processes at once. The processes that the request allows at once share all devices.
+    fn slots(&self, devices: usize) -> Option<NonZeroU32> {
+        let all = self.request.max_parallel().saturating_mul(self.request.instance_count());
+        self.processes.slots.or_else(|| NonZeroU32::new(all).filter(|_| devices > 0))
+    }
+
     /// Opens the host. Checks and records the training program once more before any job starts: another process may have
     /// used the folder since the first look, and a crash must leave no trial of a program that is not recorded.
     async fn open(&self, config: HostConfig) -> Result<Host, Failure> {
@@ -229,7 +255,7 @@ impl Session {
     }
 
     fn record(&self) -> Option<RunRecord> {
-        RunRecord::here(&self.command, self.processes)
+        RunRecord::here(&self.command, &self.processes)
     }
 
     /// Fails if the tuning's trials ran another program.

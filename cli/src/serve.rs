@@ -49,8 +49,9 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let program = command::resolve(&options.command)?;
     let data_dir = options.place.data_dir;
     let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
-    let record = RunRecord::here(&options.command, options.processes);
-    let slots = options.slots.unwrap_or_else(cores);
+    let record = RunRecord::here(&options.command, &options.processes);
+    let devices = options.processes.devices.as_ref().map_or(Ok(Vec::new()), |devices| devices.names())?;
+    let slots = options.processes.slots.unwrap_or_else(|| count(&devices).unwrap_or_else(cores));
     let mut signals = Signals::listen()?;
     let config = HostConfig {
         data_dir: data_dir.clone(),
@@ -60,6 +61,8 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         spot_interruptions_per_hour: options.processes.spot_interruptions,
         seed: 0,
         slots: Some(slots),
+        devices,
+        pass_args: options.processes.pass_args,
         sweep_every: SWEEP_EVERY,
     };
     let open = async {
@@ -102,6 +105,11 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         () = signals.next() => {}
     }
     outcome
+}
+
+/// Returns the number of devices, if there are any.
+fn count(devices: &[String]) -> Option<NonZeroU32> {
+    NonZeroU32::new(u32::try_from(devices.len()).unwrap_or(u32::MAX))
 }
 
 /// Returns the number of processor cores that this process may use.

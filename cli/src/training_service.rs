@@ -43,7 +43,7 @@ pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
     }
     let mut signals = Signals::listen()?;
     let root = options.place.data_dir.join(FOLDER);
-    let settings = settings(&options, Config::new(root.clone(), program, command::shim()?)).await;
+    let settings = settings(&options, Config::new(root.clone(), program, command::shim()?)).await?;
     let server = tokio::select! {
         server = Server::open(settings) => server.map_err(|error| open_failure(error, &root))?,
         () = signals.next() => return Ok(Exit::Done),
@@ -74,7 +74,7 @@ pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn settings(options: &TrainingService, training: Config) -> Settings {
+async fn settings(options: &TrainingService, training: Config) -> Result<Settings, Failure> {
     let events = match &options.events_endpoint {
         Some(endpoint) => {
             let account = account_at(endpoint).await;
@@ -92,11 +92,14 @@ async fn settings(options: &TrainingService, training: Config) -> Settings {
     let training = Config {
         grace: options.processes.grace_seconds,
         spot_interruptions_per_hour: options.processes.spot_interruptions,
+        slots: options.processes.slots,
+        devices: options.processes.devices.as_ref().map_or(Ok(Vec::new()), |devices| devices.names())?,
+        pass_args: options.processes.pass_args,
         account: ACCOUNT.to_owned(),
         region: region(),
         ..training
     };
-    Settings { training, events, logs, report: Arc::new(|line| print_err(&format!("{}\n", clean(line)))) }
+    Ok(Settings { training, events, logs, report: Arc::new(|line| print_err(&format!("{}\n", clean(line)))) })
 }
 
 /// Returns the Region of jobs whose client names none: the Region of this machine's AWS clients.

@@ -35,6 +35,10 @@ SageMaker container:
   $SM_ROOT/input/config/hyperparameters.json   hyperparameters as a file
   $SM_HOSTS, $SM_HOST_ADDRESSES                hosts of the training job
   $SM_ROOT/checkpoints                         folder for checkpoints
+  $SM_USER_ARGS                                hyperparameters as a JSON list of options
+
+{NAME} in COMMAND is replaced by the value of the hyperparameter NAME, and --pass-args adds all as options, so that a \
+program with argparse or Hydra needs no change.
 
 The output of the process is the log of the training job. The metric definitions of the request find the objective \
 there.
@@ -49,6 +53,8 @@ Examples:
   hyperband run request.json --name second-try --data-dir /tmp/tuning -- ./train.sh --quick
   hyperband run request.json --fresh -- python3 train.py
   hyperband run request.json --try lr=0.1,depth=6 --try lr=0.01 -- python3 train.py
+  hyperband run request.json --jobs 50 --max-time 8h -- python3 train.py --lr {lr}
+  hyperband run request.json --pass-args --devices 0,1,2,3 -- python3 train.py
   hyperband run request.json --spot-interruptions 6 -- python3 train.py
   hyperband run - --output json -- python3 train.py < request.json > result.json";
 

@@ -1,7 +1,6 @@
 //! The options of `hyperband serve` and `hyperband proxy`.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
 
 use clap::{Args, ValueHint};
 
@@ -57,9 +56,6 @@ pub(crate) struct Serve {
     pub(crate) allow_remote: bool,
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Training processes at once, over all tunings [default: the number of processor cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<NonZeroU32>,
     /// Continue interrupted tunings although COMMAND, or its folder, is another one
     #[arg(long)]
     pub(crate) command_changed: bool,

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tuning::time::Time;
 use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, Violation};
 
+use crate::arguments::Limits;
 use crate::failure::Failure;
 
 pub(crate) use file::{parse, text};
@@ -27,6 +28,8 @@ pub(crate) struct Edits<'a> {
     pub(crate) name: Option<&'a str>,
     /// Follow the `InitialConfigurations` of the request.
     pub(crate) tries: &'a [Try],
+    /// Replace those of the request.
+    pub(crate) limits: Limits,
 }
 
 /// Reads the request in `path` (`-` is standard input) for a stack.
@@ -92,7 +95,33 @@ fn checked(
         body[NAME] = Value::from(name);
     }
     tries::append(&mut body, edits.tries);
+    limit(&mut body, edits.limits);
     check(body).map_err(|error| invalid_request(&error))
+}
+
+/// Replaces limits of a request. Leaves members of the wrong type for validation to reject.
+fn limit(body: &mut Value, limits: Limits) {
+    let mut put = |path: &[&str], value: Value| {
+        let mut here = &mut *body;
+        for name in path {
+            let Value::Object(members) = here else { return };
+            here = members.entry(*name).or_insert(Value::Null);
+            if here.is_null() {
+                *here = Value::Object(serde_json::Map::new());
+            }
+        }
+        *here = value;
+    };
+    let resources = ["HyperParameterTuningJobConfig", "ResourceLimits"];
+    if let Some(jobs) = limits.jobs {
+        put(&[resources[0], resources[1], "MaxNumberOfTrainingJobs"], jobs.get().into());
+    }
+    if let Some(time) = limits.max_time {
+        put(&[resources[0], resources[1], "MaxRuntimeInSeconds"], time.as_secs().into());
+    }
+    if let Some(usd) = limits.max_cost {
+        put(&["Controller", "MaxCostUsd"], usd.into());
+    }
 }
 
 /// Returns the error for an invalid request, with all violations.

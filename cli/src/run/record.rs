@@ -10,11 +10,13 @@ use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::devices::Devices;
 use crate::arguments::Processes;
 use crate::failure::Failure;
 use crate::text::quoted;
@@ -30,17 +32,29 @@ pub(crate) struct RunRecord {
     grace_seconds: u64,
     /// Simulated spot interruptions per job and hour.
     spot_interruptions: f64,
+    /// Training processes at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slots: Option<NonZeroU32>,
+    /// The devices, as the command line gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    devices: Option<String>,
+    /// Whether the hyperparameters are options of the command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pass_args: bool,
 }
 
 impl RunRecord {
     /// Returns the record of a training command in the current folder. `None` if its words are not Unicode.
-    pub(crate) fn here(command: &[OsString], processes: Processes) -> Option<Self> {
+    pub(crate) fn here(command: &[OsString], processes: &Processes) -> Option<Self> {
         let words = command.iter().map(|word| word.to_str().map(str::to_owned));
         Some(Self {
             directory: env::current_dir().ok()?,
             command: words.collect::<Option<_>>()?,
             grace_seconds: processes.grace_seconds.as_secs(),
             spot_interruptions: processes.spot_interruptions,
+            slots: processes.slots,
+            devices: processes.devices.as_ref().map(Devices::text),
+            pass_args: processes.pass_args,
         })
     }
 
@@ -120,19 +134,25 @@ impl RunRecord {
         self.command.iter().map(OsString::from).collect()
     }
 
-    /// Returns how its training processes are interrupted and stopped.
+    /// Returns how its training processes are started, interrupted and stopped.
     pub(super) fn processes(&self) -> Processes {
         Processes {
             grace_seconds: Duration::from_secs(self.grace_seconds),
             spot_interruptions: self.spot_interruptions,
+            slots: self.slots,
+            // The text was parsed before it was recorded.
+            devices: self.devices.as_ref().and_then(|text| text.parse().ok()),
+            pass_args: self.pass_args,
         }
     }
 
     /// Returns how the training program of `now` differs from the recorded one.
     pub(crate) fn difference(&self, now: &Self) -> Option<String> {
-        let line =
-            |record: &Self| record.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-        if self.command != now.command {
+        let line = |record: &Self| {
+            let words = record.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            if record.pass_args { format!("--pass-args -- {words}") } else { words }
+        };
+        if (&self.command, self.pass_args) != (&now.command, now.pass_args) {
             return Some(format!("with the command `{}`, not `{}`", line(self), line(now)));
         }
         let (then, here) = (self.directory.display(), now.directory.display());
@@ -171,7 +191,15 @@ mod tests {
 
     fn record(word: &str) -> RunRecord {
         let command = vec!["sh".to_owned(), word.to_owned()];
-        RunRecord { directory: PathBuf::from("/w"), command, grace_seconds: 1, spot_interruptions: 0.0 }
+        RunRecord {
+            directory: PathBuf::from("/w"),
+            command,
+            grace_seconds: 1,
+            spot_interruptions: 0.0,
+            slots: None,
+            devices: None,
+            pass_args: false,
+        }
     }
 
     /// A crash between the submission and the record left a tuning without one.

@@ -4,6 +4,7 @@
 
 mod after;
 mod again;
+mod arguments;
 mod before;
 mod change;
 mod check;

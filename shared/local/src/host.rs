@@ -137,6 +137,10 @@ pub struct HostConfig {
     pub seed: u64,
     /// The maximum number of training processes at once, over all tunings; `None` means no limit. Further jobs wait.
     pub slots: Option<NonZeroU32>,
+    /// The devices that the slots share, see [`Config::devices`].
+    pub devices: Vec<String>,
+    /// Whether every host gets the hyperparameters as arguments too.
+    pub pass_args: bool,
     /// The time between two sweeps.
     pub sweep_every: Duration,
 }
@@ -347,6 +351,8 @@ fn training_config(config: HostConfig) -> Config {
     training.spot_interruptions_per_hour = config.spot_interruptions_per_hour;
     training.seed = config.seed;
     training.slots = config.slots;
+    training.devices = config.devices;
+    training.pass_args = config.pass_args;
     let Place { region, account, .. } = place();
     training.region = region;
     training.account = account;

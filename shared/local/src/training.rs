@@ -4,6 +4,7 @@
 //! of AWS's events and log batches. No process outlives its job or the controller. Needs Linux.
 
 mod account;
+mod arguments;
 mod channel;
 mod clock;
 mod config;
@@ -120,7 +121,7 @@ impl TrainingService {
         let mark = job::service_mark(&layout);
         let shared = Arc::new(Shared {
             owner: Owner { account: config.account.clone(), region: config.region.clone() },
-            slots: config.slots.map(Slots::new),
+            slots: Slots::new(config.slots, config.devices.clone()),
             config,
             layout,
             events: announced,

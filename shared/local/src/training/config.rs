@@ -32,6 +32,11 @@ pub struct Config {
     /// The maximum number of hosts that run at once, over all jobs; `None` means no limit. Further jobs wait in `Starting`
     /// and are not billed. A job with more hosts runs alone.
     pub slots: Option<NonZeroU32>,
+    /// The devices, such as GPUs, that the slots share equally; they limit the slots. Each host sees its own in
+    /// `CUDA_VISIBLE_DEVICES`.
+    pub devices: Vec<String>,
+    /// Whether every host gets the hyperparameters as arguments too, as the training toolkit of SageMaker passes them.
+    pub pass_args: bool,
     /// The tunings, by tag `hyperband:tuning`, that a user has stopped. Their unfinished jobs stop when the service opens.
     pub stopping: BTreeSet<String>,
     /// Artificial delays, for steps that take time on SageMaker.
@@ -54,6 +59,8 @@ impl Config {
             seed: 0,
             quota: Quota::default(),
             slots: None,
+            devices: Vec::new(),
+            pass_args: false,
             stopping: BTreeSet::new(),
             delays: Delays::default(),
             account: "000000000000".to_owned(),

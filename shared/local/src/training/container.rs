@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::channel::{self, Source};
+use super::arguments::Hyperparameters;
 use super::request::{Channel, JobRequest};
+use super::slots::Slot;
 use super::store::Layout;
 
 /// Name of the only instance group of a homogeneous cluster.
@@ -28,6 +30,8 @@ pub(crate) struct RunPlan {
     pub(crate) attempt: String,
     /// The loopback address of each host.
     pub(crate) addresses: BTreeMap<String, String>,
+    /// The slot of each host.
+    pub(crate) slots: Vec<Slot>,
 }
 
 /// A prepared host.
@@ -35,6 +39,8 @@ pub(crate) struct RunPlan {
 pub(crate) struct Container {
     pub(crate) host: String,
     pub(crate) environment: Vec<(String, String)>,
+    /// The hyperparameters of the job, for its arguments.
+    pub(crate) hyperparameters: Hyperparameters,
     pub(crate) lock: PathBuf,
     /// Lines for the start of its log.
     pub(crate) notes: Vec<String>,
@@ -58,6 +64,7 @@ pub(crate) fn prepare(
     let checkpoints = layout.checkpoints(&request.name, request.checkpoint_uri.as_deref());
     make_folder(&checkpoints)?;
     let hosts = request.hosts();
+    let hyperparameters = Hyperparameters::of(&request.hyperparameters);
     let mut ready = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
         let folder = layout.host(&request.name, host);
@@ -75,14 +82,15 @@ pub(crate) fn prepare(
         write_config(&folder, "hyperparameters", &json!(request.hyperparameters))?;
         write_config(&folder, "resourceconfig", &resources)?;
         write_config(&folder, "inputdataconfig", &input_data_config(request))?;
-        let (environment, skipped) = environment(request, plan, &folder, host, &resources);
+        let (environment, skipped) = environment(request, plan, &folder, (index, host), &resources);
         notes.extend(skipped.into_iter().map(|name| {
             format!(
                 "[hyperband] skipped environment variable {name}: it is longer than Linux allows (128 KiB)"
             )
         }));
         let lock = layout.locks(&request.name).join(host);
-        ready.push(Container { host: host.clone(), environment, lock, notes });
+        let hyperparameters = hyperparameters.clone();
+        ready.push(Container { host: host.clone(), environment, hyperparameters, lock, notes });
     }
     Ok(ready)
 }
@@ -187,7 +195,7 @@ fn environment(
     request: &JobRequest,
     plan: &RunPlan,
     folder: &Path,
-    host: &str,
+    (index, host): (usize, &str),
     resources: &Value,
 ) -> (Vec<(String, String)>, Vec<String>) {
     let at = |part: &str| folder.join(part).to_string_lossy().into_owned();
@@ -195,11 +203,12 @@ fn environment(
     let mut put = |name: &str, value: String| {
         found.insert(name.to_owned(), value);
     };
+    let own = Hyperparameters::of(&request.hyperparameters);
+    put("SM_USER_ARGS", json!(own.options()).to_string());
     let mut hyperparameters = serde_json::Map::new();
-    for (name, text) in &request.hyperparameters {
-        let value = serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+    for (name, value) in own.0 {
         put(&format!("SM_HP_{}", name.to_uppercase()), variable_value(&value));
-        hyperparameters.insert(name.clone(), value);
+        hyperparameters.insert(name, value);
     }
     put("SM_HPS", Value::Object(hyperparameters).to_string());
     let channels: Vec<&str> = request.channels.iter().map(|channel| channel.name.as_str()).collect();
@@ -219,7 +228,15 @@ fn environment(
     put("SM_NETWORK_INTERFACE_NAME", "lo".to_owned());
     put("SM_RESOURCE_CONFIG", resources.to_string());
     put("SM_INPUT_DATA_CONFIG", input_data_config(request).to_string());
-    put("SM_NUM_GPUS", "0".to_owned());
+    let slot = plan.slots.get(index);
+    let devices = slot.map(|slot| slot.devices.as_slice()).unwrap_or_default();
+    put("SM_NUM_GPUS", devices.len().to_string());
+    if !devices.is_empty() {
+        put("CUDA_VISIBLE_DEVICES", devices.join(","));
+    }
+    if let Some(slot) = slot {
+        put("SM_SLOT", slot.number.to_string());
+    }
     put("SM_NUM_CPUS", std::thread::available_parallelism().map_or(1, usize::from).to_string());
     put("SM_HOST_ADDRESSES", json!(plan.addresses).to_string());
     put("SM_ATTEMPT_ID", plan.attempt.clone());

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -17,6 +17,7 @@ use super::hosts::{HostExit, Hosts};
 use super::job::{Job, Shared, UpdateError};
 use super::record::{End, Record, Run, Secondary, StopCause};
 use super::seeded;
+use super::slots::{Held, Slot};
 use tuning::time::{Millis, Time};
 
 /// The longest grace period after another host has failed: there is nothing to save.
@@ -82,7 +83,10 @@ impl Driver<'_> {
     /// Runs the job, with restarts after interruptions, until it ends. Returns `None` when the service shuts down
     /// first.
     async fn run_to_end(&self) -> Option<End> {
-        let _slots = match self.wait_for_slots().await {
+        if let Some(reason) = self.shared.slots.refuses(self.job.request.instance_count) {
+            return Some(End::Failed(reason));
+        }
+        let held = match self.wait_for_slots().await {
             Ok(slots) => slots,
             Err(Verdict::Shutdown) => return None,
             Err(_) => return Some(End::Completed),
@@ -99,7 +103,7 @@ impl Driver<'_> {
                     return Some(end_after(error));
                 }
             }
-            let ended = match self.run().await {
+            let ended = match self.run(&held.slots).await {
                 Ok(ended) => ended,
                 Err(error) => RunEnd::Ended(end_after(error)),
             };
@@ -117,8 +121,7 @@ impl Driver<'_> {
 
     /// Waits for the slots of the job's hosts. The job keeps them until it ends, also over interruptions. Returns what
     /// ended the wait early, if anything.
-    async fn wait_for_slots(&self) -> Result<Option<OwnedSemaphorePermit>, Verdict> {
-        let Some(slots) = &self.shared.slots else { return Ok(None) };
+    async fn wait_for_slots(&self) -> Result<Held, Verdict> {
         // A job that ran before has waited from its creation to its first run, and waits again now.
         let first_run = self.job.read(|record| record.runs.first().map(|run| run.stream)).await;
         let (before, begun) = match first_run {
@@ -130,10 +133,10 @@ impl Driver<'_> {
             biased;
             _ = stopping.wait_for(|stop| *stop) => return Err(Verdict::Stop),
             _ = closing.wait_for(|closing| *closing) => return Err(Verdict::Shutdown),
-            acquired = slots.acquire(self.job.request.instance_count) => acquired,
+            acquired = self.shared.slots.acquire(self.job.request.instance_count) => acquired,
         };
         let _ = self.queued.set(before + (clock::now() - begun));
-        Ok(acquired)
+        acquired.ok_or(Verdict::Shutdown)
     }
 
     /// Records the shutdown of the service. A stopping job ends, and a running job is interrupted: it continues when the
@@ -154,13 +157,13 @@ impl Driver<'_> {
     }
 
     /// Runs the job once, from `Starting` to the end of its last process.
-    async fn run(&self) -> Result<RunEnd, UpdateError> {
+    async fn run(&self, slots: &[Slot]) -> Result<RunEnd, UpdateError> {
         if let Some(verdict) = self.wait(self.shared.config.delays.start).await {
             return Ok(end_of_wait(&verdict));
         }
         let run = self.job.begin_run(self.shared).await?;
         self.job.enter(self.shared, Secondary::Downloading).await?;
-        let containers = match self.prepare(&run).await {
+        let containers = match self.prepare(&run, slots).await {
             Ok(containers) => containers,
             Err(reason) => return Ok(RunEnd::Ended(End::Failed(reason))),
         };
@@ -182,13 +185,14 @@ impl Driver<'_> {
         self.conclude(verdict, &mut log_errors, stderr).await
     }
 
-    async fn prepare(&self, run: &Run) -> Result<Vec<container::Container>, String> {
+    async fn prepare(&self, run: &Run, slots: &[Slot]) -> Result<Vec<container::Container>, String> {
         let request = self.job.request.clone();
         let addresses = self.shared.addresses(request.instance_count);
         let plan = RunPlan {
             arn: self.shared.owner_of(self.job).arn(&request.name),
             attempt: run.attempt.clone(),
             addresses: request.hosts().into_iter().zip(addresses).collect(),
+            slots: slots.to_vec(),
         };
         let layout = self.shared.layout.clone();
         match spawn_blocking(move || container::prepare(&layout, &request, &plan)).await {

@@ -185,7 +185,7 @@ fn command(shared: &Shared, container: &Container) -> Command {
         .arg("--parent")
         .arg(std::process::id().to_string())
         .arg("--")
-        .args(&config.command)
+        .args(container.hyperparameters.fill(&config.command, config.pass_args))
         .envs(container.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) next_address: AtomicU32,
     /// Part of the attempt IDs of this service, different for every open service.
     pub(crate) mark: u64,
-    pub(crate) slots: Option<Slots>,
+    pub(crate) slots: Slots,
 }
 
 impl Shared {

@@ -28,6 +28,8 @@ impl Fixture {
             spot_interruptions_per_hour: 0.0,
             sweep_every: Duration::from_secs(2),
             slots: None,
+            devices: Vec::new(),
+            pass_args: false,
             script: script.to_owned(),
         }
     }
@@ -79,6 +81,8 @@ impl Fixture {
             spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
             slots: self.slots,
+            devices: Vec::new(),
+            pass_args: false,
             sweep_every: self.sweep_every,
         }
     }

@@ -1,0 +1,71 @@
+//! What training processes get from the command line: hyperparameters as arguments, slots, devices and limits.
+
+use crate::world::{World, request};
+
+/// Prints its arguments, its slot and its devices, and trains one epoch.
+const SHOW: &str = r#"
+echo "$* | $SM_SLOT $SM_NUM_GPUS ${CUDA_VISIBLE_DEVICES-none} | $SM_USER_ARGS"
+echo "[0] validation-auc:0.5"
+"#;
+
+fn first_line(world: &World, trial: &str) -> String {
+    let out = world.hyperband(&["logs", "t", trial]).with_code(0).out;
+    out.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn hyperparameters_are_arguments_where_the_command_names_them() {
+    let world = World::new(SHOW);
+    let arguments = ["run", "request.json", "--jobs", "1", "--try", "x=0.5", "--", "sh", "train.sh"];
+    let ended = world.hyperband(&[&arguments[..], &["--rate={x}", "{y}"]].concat()).with_code(0);
+    assert!(ended.err.contains("t: up to 1 training jobs"), "{}", ended.err);
+    let line = first_line(&world, "0");
+    assert!(line.starts_with("--rate=0.5 {y} | 0 0 none | [\"--kind\",\"<script>"), "{line}");
+    assert!(line.ends_with(",\"-x\",\"0.5\"]"), "{line}");
+}
+
+#[test]
+fn all_hyperparameters_are_arguments_and_resume_repeats_that() {
+    let world = World::new(SHOW);
+    world.run(&["--pass-args", "--jobs", "1", "--try", "x=0.5"]).with_code(0);
+    let line = first_line(&world, "0");
+    assert!(line.starts_with("--kind <script>") && line.contains("</script> -x 0.5 | "), "{line}");
+    let recorded = std::fs::read_dir(world.path(".hyperband/runs")).unwrap().next().unwrap().unwrap();
+    assert!(std::fs::read_to_string(recorded.path()).unwrap().contains("\"pass_args\":true"));
+}
+
+#[test]
+fn processes_share_the_devices() {
+    let world = World::new(SHOW);
+    world.run(&["--devices", "0,1,2,3", "--jobs", "2"]).with_code(0);
+    let mut lines = ["0", "1"].map(|trial| first_line(&world, trial));
+    lines.sort_by_key(|line| line.split(" | ").nth(1).map(str::to_owned));
+    for line in &lines {
+        let own = line.split(" | ").nth(1).unwrap();
+        assert!(["0 2 0,1", "1 2 2,3"].contains(&own), "{own}");
+    }
+    let mut body = request("t");
+    body["TrainingJobDefinition"]["ResourceConfig"]["InstanceCount"] = 3.into();
+    world.write_request("request.json", &body);
+    let refused = world.run(&["--fresh", "--devices", "0,1"]).with_code(2);
+    assert!(refused.err.contains("each training job has 3 processes, but --devices lists 2"), "{refused:?}");
+}
+
+#[test]
+fn limits_of_the_command_line_replace_those_of_the_request() {
+    let world = World::new(SHOW);
+    let ended = world.run(&["--jobs", "2", "--max-time", "2m", "--max-cost", "3", "--output", "json"]);
+    let tuning = &ended.with_code(0).json()["TuningJob"];
+    let limits = &tuning["HyperParameterTuningJobConfig"]["ResourceLimits"];
+    assert_eq!((&limits["MaxNumberOfTrainingJobs"], &limits["MaxRuntimeInSeconds"]), (&2.into(), &120.into()));
+    assert_eq!(tuning["Controller"]["CapUsd"], 3);
+    for (option, value, expected) in [
+        ("--max-time", "30", "expected a time of at least 2m"),
+        ("--max-time", "1m", "expected a time of at least 2m"),
+        ("--max-cost", "0", "expected dollars above 0"),
+        ("--devices", "0,,1", "expected GPUs with commas"),
+    ] {
+        let refused = world.run(&[option, value]).with_code(2);
+        assert!(refused.err.contains(expected), "{refused:?}");
+    }
+}
