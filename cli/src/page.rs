@@ -343,10 +343,11 @@ impl Page {
         }
         let job = self.jobs.iter().rfind(|job| job.controller.trial == seen.trial && is_over(job));
         let last = job.filter(|job| job.objective_status == "Succeeded").and_then(last_value);
-        let why = last.map_or_else(
-            || "does not count yet".to_owned(),
-            |last| format!("its last value is {}", value(last)),
-        );
+        let why = match (last, job) {
+            (Some(last), _) => format!("its last value is {}", value(last)),
+            (None, Some(_)) => "its training job failed, so it does not count".to_owned(),
+            (None, None) => "it counts when its training job ends".to_owned(),
+        };
         Some(format!("{} (trial {}, epoch {}), {why}", value(seen.value), seen.trial, seen.resource))
     }
 

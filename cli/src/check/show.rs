@@ -22,7 +22,7 @@ pub(super) fn text(checked: &Checked) -> String {
     if !checked.required_by_stack.is_empty() {
         text.push_str(&note(&checked.required_by_stack));
     }
-    if let Some(hint) = best_epoch(&checked.request) {
+    for hint in hints(checked) {
         let _ = writeln!(text, "note: {}", clean(&hint));
     }
     if let Some(log) = &checked.log {
@@ -51,8 +51,18 @@ fn note(paths: &[String]) -> String {
     )
 }
 
-/// Returns the hint that the best value can be of an earlier epoch than the model. It applies to most requests, so it is
-/// no warning.
+/// Returns hints that apply to most requests, so they are no warnings.
+fn hints(checked: &Checked) -> Vec<String> {
+    let adds = checked.required_by_stack.is_empty() && checked.request.adds_unbuffered();
+    let unbuffered = adds.then(|| {
+        "training jobs of a stack get PYTHONUNBUFFERED=1, so that each value arrives when it is printed; Environment can \
+         set another value"
+            .to_owned()
+    });
+    best_epoch(&checked.request).into_iter().chain(unbuffered).collect()
+}
+
+/// Returns the hint that the best value can be of an earlier epoch than the model.
 fn best_epoch(request: &Request) -> Option<String> {
     let is_at_end = request.built_in_metric().is_some_and(|metric| metric.emission == Emission::AtEnd)
         || request.built_in().is_some_and(|algorithm| !algorithm.emits_while_running());
@@ -148,7 +158,7 @@ pub(super) fn json(checked: &Checked) -> Value {
         "Violations": [],
         "RequiredByStack": checked.required_by_stack,
         "Warnings": warning::json(&checked.warnings),
-        "Notes": best_epoch(&checked.request).into_iter().collect::<Vec<_>>(),
+        "Notes": hints(checked),
         "Log": checked.log.as_ref().map(log_json),
     })
 }

@@ -28,8 +28,6 @@ impl Fixture {
             spot_interruptions_per_hour: 0.0,
             sweep_every: Duration::from_secs(2),
             slots: None,
-            devices: Vec::new(),
-            pass_args: false,
             script: script.to_owned(),
         }
     }

@@ -78,7 +78,7 @@ async fn a_job_that_waits_for_capacity_can_be_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_shutdown_spot_jobs_continue_and_on_demand_jobs_fail() {
+async fn after_a_shutdown_all_jobs_continue() {
     let world = World::new(&counting(50)).await;
     world.create(&spot("job")).await;
     world.create(&request("on-demand")).await;
@@ -92,9 +92,7 @@ async fn after_a_shutdown_spot_jobs_continue_and_on_demand_jobs_fail() {
     let before = steps(&world).len();
     assert!(before < 50);
     let world = world.reopen(&counting(50), |_| {}).await;
-    let failed = world.ended("on-demand").await;
-    let reason = "InternalServerError: the host was lost when the controller on this machine ended.";
-    assert_eq!(failed["FailureReason"], reason);
+    assert_eq!(world.ended("on-demand").await["TrainingJobStatus"], "Completed");
     let end: Value = world.ended("job").await;
     assert_eq!(end["TrainingJobStatus"], "Completed");
     assert_eq!(text(&end["SecondaryStatusTransitions"][3]["Status"]), "Interrupted");

@@ -462,3 +462,16 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     assert!(stack.knows("described#0-0-1"));
 }
+
+/// A job that had failed, or was stopped, was reported to have completed without a value.
+#[test]
+fn regression_only_a_job_that_ended_by_itself_shows_that_its_log_has_no_value() {
+    for (at_once, is_reported) in [(true, false), (false, true)] {
+        let stack = Stack::new();
+        stack.service.lock().read = Some(Ok(1));
+        let ended = Time(NOW - 100_000);
+        let rest = stack.order(Order::ReadRest { job: job(0), ordered: ended, ended, at_once });
+        assert_eq!(stack.perform(&rest), Performed::Done(Effect::Other));
+        assert_eq!(stack.knows("problem#no-value"), is_reported, "at once: {at_once}");
+    }
+}
