@@ -1,5 +1,6 @@
 //! `hyperband export`: writes the trials of a tuning as CSV or JSON lines, for tables and other tools.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ::report::document::{Document, Outcome, Trial};
@@ -60,6 +61,7 @@ fn row(id: &str, document: &Document, trial: &Trial) -> Value {
         "EndTime": trial.jobs.last().and_then(|job| job.ended).map(time),
         "Reason": trial.why,
         "Metrics": {&head.metric: curve},
+        "FinalMetrics": trial.metrics,
     })
 }
 
@@ -100,13 +102,16 @@ fn csv(id: &str, document: &Document) -> String {
     ];
     let parameters: Vec<&str> =
         document.head.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let metrics: BTreeSet<&String> = document.trials.iter().flat_map(|trial| trial.metrics.keys()).collect();
     let names = BEFORE.iter().chain(&parameters).chain(&AFTER).map(|name| cell(&json!(name)));
+    let names = names.chain(metrics.iter().map(|name| cell(&json!(name))));
     let mut lines = vec![names.collect::<Vec<_>>().join(",")];
     for trial in &document.trials {
         let row = row(id, document, trial);
         let own = BEFORE.iter().map(|name| &row[name]);
         let values = parameters.iter().map(|name| &row["HyperParameters"][name]);
-        let cells = own.chain(values).chain(AFTER.iter().map(|name| &row[name])).map(cell);
+        let others = metrics.iter().map(|name| &row["FinalMetrics"][name.as_str()]);
+        let cells = own.chain(values).chain(AFTER.iter().map(|name| &row[name])).chain(others).map(cell);
         lines.push(cells.collect::<Vec<_>>().join(","));
     }
     lines.join("\n") + "\n"

@@ -40,6 +40,8 @@ struct Draft {
     metric: String,
     /// `None` for the built-in pattern.
     regex: Option<String>,
+    /// Other metrics of the log, with their patterns.
+    others: Vec<(String, String)>,
     goal: Goal,
     epoch_pattern: Option<String>,
     epoch_base: u32,
@@ -170,7 +172,9 @@ fn complete(
     let jobs = number(options.jobs, "--jobs N", "Number of training jobs in total", most)?;
     let at_once = PARALLEL.min(jobs);
     let parallel = number(options.parallel, "--parallel N", "Number of training jobs at once", at_once)?;
+    let others = sample.map_or_else(Vec::new, |sample| sample.others(&metric, &pattern));
     Ok(Draft {
+        others,
         name: options.name.clone().unwrap_or_else(default_name),
         ranges,
         metric,

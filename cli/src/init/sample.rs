@@ -18,6 +18,8 @@ use crate::failure::Failure;
 const BYTES_MAX: u64 = 16 << 20;
 /// Longer lines have no metric.
 const LINE_BYTES_MAX: usize = 4_096;
+/// Maximum number of metrics beside the objective: a request has at most 40.
+const METRICS_MAX: usize = 39;
 /// Maximum number of names to keep.
 const NAMES_MAX: usize = 200;
 /// A name with a number after `=` or `:`, as in `loss=0.5`, `loss: 0.5` and `"loss": 0.5`.
@@ -155,6 +157,16 @@ impl Sample {
         let is_last = self.names.iter().any(ends_longer);
         let short = short(metric, first).filter(|short| !is_last && self.values(short) == values);
         Some(short.unwrap_or(strict))
+    }
+
+    /// Returns the other metrics of the log with their patterns: names with a value at least half as often as `metric`,
+    /// which `pattern` reads.
+    pub(super) fn others(&self, metric: &str, pattern: &str) -> Vec<(String, String)> {
+        let count = |pattern: &str| self.values(pattern).iter().flatten().count();
+        let least = count(pattern).div_ceil(2).max(1);
+        let names = self.metrics().into_iter().filter(|name| *name != metric);
+        let read = names.filter_map(|name| Some((name.to_owned(), self.pattern(name)?)));
+        read.filter(|(_, pattern)| count(pattern) >= least).take(METRICS_MAX).collect()
     }
 
     /// Returns the value that a pattern captures in each line.

@@ -76,11 +76,12 @@ fn member(name: &str, value: &Value) -> String {
 
 fn job(draft: &Draft) -> String {
     let definitions = |regex: &str| {
-        format!(
-            "\"AlgorithmSpecification\": {{\"MetricDefinitions\": [{{\"Name\": {}, \"Regex\": {}}}]}},",
-            json!(draft.metric),
-            json!(regex)
-        )
+        let one = |name: &str, regex: &str| format!("{{\"Name\": {}, \"Regex\": {}}}", json!(name), json!(regex));
+        let others = draft.others.iter().map(|(name, regex)| format!(",\n      {}", one(name, regex)));
+        let others: String = others.collect();
+        let all = one(&draft.metric, regex);
+        let all = if others.is_empty() { all } else { format!("\n      {all}{others}\n    ") };
+        format!("\"AlgorithmSpecification\": {{\"MetricDefinitions\": [{all}]}},")
     };
     let metric = match &draft.regex {
         Some(regex) => format!(

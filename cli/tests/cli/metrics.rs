@@ -126,6 +126,34 @@ fn run_reads_a_metric_without_a_pattern_from_lines_of_json() {
     assert!(again.err.starts_with("t has already ended"), "{again:?}");
 }
 
+/// "Every MetricDefinition is recorded, charted and exported."
+#[test]
+fn the_last_value_of_every_metric_is_described_reported_and_exported() {
+    let world = World::new(
+        "echo '[0] validation-auc:0.25 recall=0.5'; echo '[1] validation-auc:0.5 recall=0.75'; echo loss=nan",
+    );
+    let mut body = with_regex(Some(r"validation-auc:([-+.\w]*\w)"));
+    let definitions = &mut body["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
+    for name in ["recall", "loss"] {
+        let other = json!({"Name": name, "Regex": format!(r"{name}=([-+.\w]*\w)")});
+        definitions.as_array_mut().unwrap().push(other);
+    }
+    world.write_request("request.json", &body);
+    let ended = world.run(&["--jobs", "3", "--output", "json"]).with_code(0).json();
+    for job in ended["TrainingJobs"].as_array().unwrap() {
+        assert_eq!(job["Controller"]["Metrics"], json!({"recall": 0.75}), "{job}");
+    }
+    let csv = world.hyperband(&["export", "t", "--format", "csv"]).with_code(0).out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].ends_with(",Reason,recall") && lines[1].ends_with(",0.75"), "{csv}");
+    let jsonl = world.hyperband(&["export", "t", "--format", "jsonl"]).with_code(0).out;
+    let row: Value = serde_json::from_str(jsonl.lines().next().unwrap()).unwrap();
+    assert_eq!(row["FinalMetrics"], json!({"recall": 0.75}), "{row}");
+    world.hyperband(&["report", "t", "-o", "t.html"]).with_code(0);
+    assert!(world.read("t.html").contains(r#""metrics":{"recall":0.75}"#));
+    world.hyperband(&["replay", "t"]).with_code(0);
+}
+
 #[test]
 fn a_stack_requires_a_pattern() {
     let world = World::new(QUICK);

@@ -42,7 +42,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 use tuning::time::Time;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -57,6 +57,7 @@ pub use records::JobRecords;
 pub use region::Region;
 
 use describe::Owner;
+use final_metrics::Final;
 use job::{Job, Shared};
 use recovery::Settled;
 use slots::Slots;
@@ -169,16 +170,24 @@ impl TrainingService {
         let model = shared.layout.model(name);
         let mut answer =
             describe::describe_json(&shared.owner_of(&job), &record, &job.request, &model, clock::now());
-        if record.status.ended() {
-            let logs = shared.layout.logs(name);
-            let metrics = spawn_blocking(move || final_metrics::read(&logs, &record.request)).await;
-            // The state of a job is worth more than its metrics: an unreadable log hides only these.
-            let metrics = metrics.ok().and_then(Result::ok).unwrap_or_default();
-            if !metrics.is_empty() {
-                answer["FinalMetricDataList"] = Value::Array(metrics);
-            }
+        let metric = |last: Final| {
+            json!({ "MetricName": last.name, "Value": last.value, "Timestamp": clock::seconds(last.at) })
+        };
+        let metrics: Vec<Value> = self.final_metrics(&job).await.into_iter().map(metric).collect();
+        if !metrics.is_empty() {
+            answer["FinalMetricDataList"] = Value::Array(metrics);
         }
         Ok(answer)
+    }
+
+    /// Returns the last values of an ended job's metrics. The state of a job is worth more than its metrics: an unreadable
+    /// log hides only these.
+    async fn final_metrics(&self, job: &Job) -> Vec<Final> {
+        let request = job.read(|record| record.status.ended().then(|| record.request.clone())).await;
+        let Some(request) = request else { return Vec::new() };
+        let logs = self.inner.shared.layout.logs(&job.request.name);
+        let read = spawn_blocking(move || final_metrics::read(&logs, &request)).await;
+        read.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// Ends all processes with a grace of a few seconds and closes the service. Opening the service again resumes the

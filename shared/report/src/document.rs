@@ -3,6 +3,8 @@
 //! Times in a document are milliseconds since the submission, except those of [`Head`]. Amounts are micro-dollars. Values
 //! that JSON lacks (NaN and infinities) are null. A reader ignores unknown members.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use tuning::definition::Objective;
 use tuning::money::MicroUsd;
@@ -195,6 +197,9 @@ pub struct Trial {
     pub best: Option<f64>,
     /// Its last value.
     pub last: Option<f64>,
+    /// The last values of the metrics beside the objective, of its last ended job.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// Its learning curve.
     pub curve: Curve,
     /// Its comparisons at rungs, lowest rung first.

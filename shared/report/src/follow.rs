@@ -207,6 +207,7 @@ fn fact_event(fact: &Fact) -> Option<What> {
         | Fact::JobStateChanged { .. }
         | Fact::MetricsLogged { .. }
         | Fact::LogProblemSeen { .. }
+        | Fact::FinalMetricsSeen { .. }
         | Fact::JobDescribed { .. }
         | Fact::BillsConfirmed { .. }
         | Fact::LogRead { .. }

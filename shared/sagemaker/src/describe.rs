@@ -3,7 +3,7 @@
 //! Passes statuses on unchanged, unknown ones included. Must never replace a missing field by a value that looks real.
 
 use aws_sdk_sagemaker::operation::describe_training_job::DescribeTrainingJobOutput;
-use aws_sdk_sagemaker::types::{SecondaryStatus, TrainingJobStatus};
+use aws_sdk_sagemaker::types::{MetricData, SecondaryStatus, TrainingJobStatus};
 use aws_smithy_types::DateTime;
 use tuning::time::Time;
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
@@ -36,6 +36,7 @@ pub(crate) fn description(
         billable_seconds: job.billable_time_in_seconds().and_then(|seconds| u64::try_from(seconds).ok()),
         failure_reason: job.failure_reason().map(str::to_owned),
         interruptions: u32::try_from(interruptions).unwrap_or(u32::MAX),
+        final_metrics: job.final_metric_data_list().iter().filter_map(final_metric).collect(),
         warm_pool: job.warm_pool_status().and_then(|pool| {
             let retained = pool.resource_retained_billable_time_in_seconds();
             Some(WarmPool {
@@ -44,6 +45,12 @@ pub(crate) fn description(
             })
         }),
     })
+}
+
+fn final_metric(metric: &MetricData) -> Option<(String, f64)> {
+    // The shortest decimal of the 32-bit value, not its neighbour in 64 bits.
+    let value = metric.value().filter(|value| value.is_finite())?.to_string().parse().ok()?;
+    Some((metric.metric_name()?.to_owned(), value))
 }
 
 /// Returns the ARN of a described job.

@@ -250,6 +250,7 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         retained_cost: None,
         settled_in_full: job.bill.is_some_and(|bill| bill.seconds.is_none()),
         interruptions: job.interruptions,
+        metrics: job.metrics.clone(),
         curve: thinned(trial),
     }
 }

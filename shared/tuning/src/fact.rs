@@ -97,6 +97,14 @@ pub enum Fact {
         /// The problem.
         problem: Box<LogProblem>,
     },
+    /// The training service showed the last values of the metrics of an ended job.
+    FinalMetricsSeen {
+        /// The job.
+        job: JobKey,
+        /// The place of each metric in `MetricDefinitions` of the request, and its value; at most
+        /// [`crate::limits::MAX_METRICS`].
+        values: Vec<(u8, f64)>,
+    },
     /// The training service described an ended job: its end and its bill.
     JobDescribed {
         /// The job.
@@ -258,6 +266,7 @@ impl Fact {
             | Self::JobStateChanged { .. }
             | Self::MetricsLogged { .. }
             | Self::LogProblemSeen { .. }
+            | Self::FinalMetricsSeen { .. }
             | Self::JobDescribed { .. }
             | Self::BillsConfirmed { .. }
             | Self::LogRead { .. }
@@ -297,6 +306,7 @@ impl Fact {
             | Self::NoticeGiven { .. } => None,
             Self::JobStateChanged { job, .. }
             | Self::MetricsLogged { job, .. }
+            | Self::FinalMetricsSeen { job, .. }
             | Self::JobDescribed { job, .. }
             | Self::LogRead { job, .. }
             | Self::RestRead { job }

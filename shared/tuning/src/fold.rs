@@ -13,7 +13,7 @@ use crate::definition::Definition;
 use crate::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::held::Instances;
 use crate::ids::ChoiceId;
-use crate::limits::MAX_MESSAGE_CHARS;
+use crate::limits::{MAX_MESSAGE_CHARS, MAX_METRICS};
 use crate::log_problem::{LogProblem, QUIET_BEFORE_BURST};
 use crate::pool::Pool;
 use crate::ruling::{EndReason, StopWhy};
@@ -77,6 +77,13 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
         Fact::GrantReturned { n } => state.grants.returns.remove(n),
         Fact::NoticeGiven { notice } => state.notices.remove(notice),
+        Fact::FinalMetricsSeen { job, values } => with_job(state, *job, |job| {
+            let is_new = job.metrics.is_empty() && !values.is_empty();
+            if is_new {
+                job.metrics = values.iter().copied().take(MAX_METRICS).collect();
+            }
+            is_new
+        }),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
         Fact::BillsConfirmed { bills } => bills_confirmed(state, bills),
         Fact::JobStarted { job } => with_job(state, *job, |job| {

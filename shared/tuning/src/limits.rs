@@ -15,6 +15,8 @@ pub const MAX_LINES_PER_FACT: usize = 500;
 
 /// Maximum of bills in one fact that confirms them; more bills become several facts.
 pub const MAX_BILLS_PER_FACT: usize = 100;
+/// Maximum metrics of a training job, as in `MetricDefinitions` of SageMaker.
+pub const MAX_METRICS: usize = 40;
 
 /// Maximum length of a kept failure message, in characters (AMT allows 1,024 in `FailureReason`).
 pub const MAX_MESSAGE_CHARS: usize = 1_000;

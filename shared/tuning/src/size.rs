@@ -15,6 +15,8 @@ const KEPT_BYTES: usize = 50;
 const ORIGIN_BYTES: usize = 200;
 /// Bytes for the key of a job and its billed seconds.
 const BILL_BYTES: usize = 100;
+/// Bytes of a metric's place and value.
+const METRIC_BYTES: usize = 40;
 /// Bytes for the names and numbers of a job's summary.
 const SUMMARY_BYTES: usize = 2_000;
 /// Bytes for an epoch and its value.
@@ -41,6 +43,7 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
         Fact::JobStateChanged { message, .. } | Fact::JobDescribed { message, .. } => {
             message.as_deref().map_or(0, text)
         }
+        Fact::FinalMetricsSeen { values, .. } => values.len().saturating_mul(METRIC_BYTES),
         Fact::LogProblemSeen { problem, .. } => {
             problem.texts().into_iter().map(text).fold(0, usize::saturating_add)
         }
@@ -201,6 +204,7 @@ mod tests {
                 message,
                 interruptions: u32::MAX,
             },
+            Fact::FinalMetricsSeen { job: JOB, values: vec![(u8::MAX, f64::MIN_POSITIVE); 40] },
             Fact::TuningSubmitted,
         ];
         for fact in facts {

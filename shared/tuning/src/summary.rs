@@ -85,6 +85,9 @@ pub struct JobSummary {
     pub settled_in_full: bool,
     /// Interruptions so far.
     pub interruptions: u32,
+    /// The last values of its metrics, by their place in `MetricDefinitions`, once it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<(u8, f64)>,
     /// The (epoch, value) points of its trial, thinned to at most 201 points.
     pub curve: Vec<(Epochs, Option<f64>)>,
 }

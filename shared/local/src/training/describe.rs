@@ -199,6 +199,7 @@ pub(crate) fn description(record: &Record, name: &str, now: Time) -> Description
         billable_seconds: record.billable_seconds,
         failure_reason: record.failure_reason.clone(),
         interruptions: u32::try_from(record.interruptions()).unwrap_or(u32::MAX),
+        final_metrics: Vec::new(),
         warm_pool: Pool::of(record, now).map(|pool| pool.port()),
     }
 }
@@ -216,6 +217,7 @@ pub(crate) fn damaged(job: &DamagedRecord) -> Description {
         billable_seconds: None,
         failure_reason: Some(format!("InternalServerError: {job}")),
         interruptions: 0,
+        final_metrics: Vec::new(),
         warm_pool: None,
     }
 }

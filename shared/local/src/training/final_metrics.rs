@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use tuning::time::Time;
 use wire::events::logs::{Explanation, MetricPattern};
 
-use super::clock;
 use super::job_log;
 use super::log_stream::LogEvent;
 
@@ -25,12 +25,20 @@ const METRICS_MAX: usize = 40;
 struct Metric<'a> {
     name: &'a str,
     pattern: MetricPattern,
-    found: Option<Value>,
+    found: Option<Final>,
+}
+
+/// The last value of a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Final {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) at: Time,
 }
 
 /// Returns the last finite value of each metric that `request` defines, in the order of the definitions. JSON has no
 /// other numbers. Metrics without a value are absent. Blocks.
-pub(crate) fn read(folder: &Path, request: &Value) -> io::Result<Vec<Value>> {
+pub(crate) fn read(folder: &Path, request: &Value) -> io::Result<Vec<Final>> {
     let mut metrics = metrics(request);
     let mut budget = READ_BYTES_MAX;
     let mut streams = if metrics.is_empty() { Vec::new() } else { job_log::streams(folder)? };
@@ -72,8 +80,7 @@ impl Metric<'_> {
         if self.found.is_none()
             && let Explanation::Value { value: Some(value), .. } = self.pattern.explain(&event.message)
         {
-            let at = clock::seconds(event.timestamp);
-            self.found = Some(json!({ "MetricName": self.name, "Value": value, "Timestamp": at }));
+            self.found = Some(Final { name: self.name.to_owned(), value, at: event.timestamp });
         }
     }
 }
@@ -92,13 +99,17 @@ fn end_of(path: &Path, budget: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use std::fs;
 
-    use tuning::time::Time;
+    use serde_json::json;
 
     use super::*;
 
     fn line(at: i64, message: &str) -> String {
         let event = LogEvent { id: "1".to_owned(), timestamp: Time(at), message: message.to_owned() };
         serde_json::to_string(&event).unwrap() + "\n"
+    }
+
+    fn seen(name: &str, value: f64, at: i64) -> Final {
+        Final { name: name.to_owned(), value, at: Time(at) }
     }
 
     fn request(metrics: &[(&str, &str)]) -> Value {
@@ -121,9 +132,9 @@ mod tests {
             patterns.iter().map(|(name, regex)| (*name, regex.as_str())).collect();
         defined.push(("broken", "(loss"));
         let expected = [
-            json!({"MetricName": "loss", "Value": 1.5, "Timestamp": 2.5}),
-            json!({"MetricName": "acc", "Value": 0.75, "Timestamp": 2.5}),
-            json!({"MetricName": "lr", "Value": 0.5, "Timestamp": 1.0}),
+            seen("loss", 1.5, 2_500),
+            seen("acc", 0.75, 2_500),
+            seen("lr", 0.5, 1_000),
         ];
         assert_eq!(read(folder.path(), &request(&defined)).unwrap(), expected);
     }
@@ -135,13 +146,13 @@ mod tests {
         assert!(u64::try_from(long.len()).unwrap() > READ_BYTES_MAX);
         fs::write(folder.path().join("algo-1-1"), line(0, "old=1") + &long + &line(9_000, "new=2")).unwrap();
         let found = read(folder.path(), &request(&[("old", "old=(.)"), ("new", "new=(.)")])).unwrap();
-        assert_eq!(found, [json!({"MetricName": "new", "Value": 2.0, "Timestamp": 9.0})]);
+        assert_eq!(found, [seen("new", 2.0, 9_000)]);
     }
 
     #[test]
     fn a_job_without_definitions_or_without_a_log_has_no_values() {
         let missing = Path::new("/nonexistent");
-        assert_eq!(read(missing, &json!({})).unwrap(), Vec::<Value>::new());
-        assert_eq!(read(missing, &request(&[("a", "a=(.)")])).unwrap(), Vec::<Value>::new());
+        assert_eq!(read(missing, &json!({})).unwrap(), []);
+        assert_eq!(read(missing, &request(&[("a", "a=(.)")])).unwrap(), []);
     }
 }

@@ -122,7 +122,10 @@ impl TrainingJobs for TrainingService {
             Some(Entry::Damaged(job)) => return Ok(describe::damaged(job)),
             Some(Entry::Job(job)) => Arc::clone(job),
         };
-        Ok(job.read(|record| describe::description(record, name, clock::now())).await)
+        let mut described = job.read(|record| describe::description(record, name, clock::now())).await;
+        let metrics = self.final_metrics(&job).await;
+        described.final_metrics = metrics.into_iter().map(|last| (last.name, last.value)).collect();
+        Ok(described)
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {

@@ -187,6 +187,8 @@ impl Record {
         let last = summaries.last();
         // The last job with values has the complete curve of the trial.
         let curve = summaries.iter().rev().find(|job| !job.curve.is_empty());
+        let metrics = summaries.iter().rev().map(|job| job.metrics.as_slice());
+        let metrics = metrics.into_iter().find(|metrics| !metrics.is_empty()).unwrap_or_default();
         let waits = || self.judged.last().is_some_and(|last| last.continues.is_none());
         let (outcome, why) = match &self.end {
             Some((outcome, why)) => (*outcome, Some(why.clone())),
@@ -206,6 +208,7 @@ impl Record {
             epochs: last.map_or(0, |job| job.resource.0),
             best: last.and_then(|job| job.best_value).and_then(finite),
             last: last.and_then(|job| job.last_value).and_then(finite),
+            metrics: follower.tuning.request.other_metrics(metrics),
             curve: curve.map(|job| shown_curve(&job.curve, job.best_value, points_max)).unwrap_or_default(),
             judged: self.judged.clone(),
             jobs: summaries.iter().map(|job| self.shown_job(job, definition)).collect(),

@@ -39,6 +39,10 @@ fn ended() -> Value {
         ],
         "TrainingTimeInSeconds": 299,
         "BillableTimeInSeconds": 99,
+        "FinalMetricDataList": [
+            {"MetricName": "loss", "Value": 0.1, "Timestamp": 1_789_000_350},
+            {"MetricName": "auc", "Value": "NaN", "Timestamp": 1_789_000_350},
+        ],
         "WarmPoolStatus": {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 42, "ReusedByJob": "other"},
         "EnableManagedSpotTraining": true,
         "MemberOfTomorrow": {"a": 1},
@@ -71,6 +75,7 @@ async fn a_job_is_described_with_all_its_fields() {
         billable_seconds: Some(99),
         failure_reason: Some("AlgorithmError: exit code 1".to_owned()),
         interruptions: 2,
+        final_metrics: vec![("loss".to_owned(), 0.1)],
         warm_pool: Some(WarmPool { status: "Reused".to_owned(), retained_seconds: Some(42) }),
     };
     assert_eq!(at(&service).describe(JOB).await, Ok(expected));

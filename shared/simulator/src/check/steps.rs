@@ -92,6 +92,7 @@ impl Book {
             | Fact::JobStateChanged { .. }
             | Fact::MetricsLogged { .. }
             | Fact::LogProblemSeen { .. }
+            | Fact::FinalMetricsSeen { .. }
             | Fact::LogRead { .. }
             | Fact::SilenceSeen { .. }
             | Fact::BudgetGranted { .. }

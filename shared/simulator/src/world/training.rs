@@ -475,6 +475,7 @@ fn description(name: &str, now: i64) -> Description {
         billable_seconds: None,
         failure_reason: None,
         interruptions: 0,
+        final_metrics: Vec::new(),
         warm_pool: None,
     }
 }

@@ -42,6 +42,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         | Fact::PoolSeen { .. }
         | Fact::PoolOver { .. }
         | Fact::LogProblemSeen { .. }
+        | Fact::FinalMetricsSeen { .. }
         | Fact::ActionDeferred { .. } => fold::fold(definition, state, recorded),
     }
 }

@@ -131,6 +131,9 @@ pub struct Job {
     /// Interruptions so far.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub interruptions: u32,
+    /// The last values of its metrics, by their place in `MetricDefinitions`, once it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<(u8, f64)>,
 }
 
 /// What a job past its first reservation reserved more.
@@ -203,6 +206,7 @@ impl Job {
             silence_seen: None,
             message: None,
             interruptions: 0,
+            metrics: Vec::new(),
         }
     }
 

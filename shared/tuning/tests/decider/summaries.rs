@@ -46,6 +46,15 @@ fn a_summary_has_the_last_and_the_best_value() {
 }
 
 #[test]
+fn a_summary_has_the_metrics_that_were_seen_first_and_at_most_forty() {
+    let metrics = |seconds, values| recorded(seconds, Fact::FinalMetricsSeen { job: job(0), values });
+    let many = (0..50).map(|place| (place, f64::from(place))).collect();
+    let facts = [metrics(50, many), metrics(55, vec![(0, 9.0)]), described(60, job(0), Completed, 50)];
+    let summary = &concluded(&random(1, 1), &facts)[0];
+    assert_eq!((summary.metrics.len(), summary.metrics[0], summary.metrics[39]), (40, (0, 0.0), (39, 39.0)));
+}
+
+#[test]
 fn a_long_curve_is_thinned_evenly_and_keeps_its_ends() {
     // Of 450 epochs, the curve keeps every third and the last.
     let epochs: Vec<_> = (1..=450).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();

@@ -51,6 +51,7 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
             reserved_usd: (job.cost.is_none() && !job.never_started).then_some(job.reservation),
             cost_usd: job.cost,
             model: None,
+            metrics: tuning.request.other_metrics(&job.metrics),
         },
     }
 }

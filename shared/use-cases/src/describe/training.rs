@@ -9,7 +9,7 @@ use tuning::fact::{JobKey, JobPhase};
 use tuning::ruling::Launch;
 use tuning::summary::JobSummary;
 use tuning::time::Time;
-use wire::describe::{CurvePoint, TrainingJobDetail, failure_reason, finite, seconds_of};
+use wire::describe::{CurvePoint, TrainingJobDetail, TrainingJobSummary, failure_reason, finite, seconds_of};
 use wire::names::{decision, job_tags};
 use wire::request::TrainingJob;
 use wire::stored;
@@ -104,9 +104,7 @@ impl Found {
         }
         let modified = job.ended.or(job.started).unwrap_or(job.ordered);
         let artifacts = place.model(&tuning.request, &entry.name);
-        let metric = entry.final_objective.as_ref().map(|last| {
-            json!([{"MetricName": last.metric_name, "Value": last.value, "Timestamp": seconds_of(modified)}])
-        });
+        let metrics = final_metrics(&entry, modified);
         let trained = job.started.zip(job.ended).map(|(from, to)| (to - from).seconds_rounded_up());
         let optional = [
             ("TrainingStartTime", job.started.map(|time| json!(seconds_of(time)))),
@@ -114,7 +112,7 @@ impl Found {
             ("FailureReason", job.message.as_deref().map(|reason| json!(failure_reason(reason)))),
             ("BillableTimeInSeconds", job.billable_seconds.map(|seconds| json!(seconds))),
             ("TrainingTimeInSeconds", trained.map(|seconds| json!(seconds))),
-            ("FinalMetricDataList", metric),
+            ("FinalMetricDataList", (!metrics.is_empty()).then(|| json!(metrics))),
         ];
         let always = [
             ("TrainingJobArn", json!(entry.arn)),
@@ -147,6 +145,15 @@ impl Found {
         };
         known.iter().enumerate().map(entry).collect()
     }
+}
+
+/// Returns the objective as the controller read it, and the last values of the other metrics.
+fn final_metrics(entry: &TrainingJobSummary, at: Time) -> Vec<Value> {
+    let shown =
+        |name: &str, value: f64| json!({"MetricName": name, "Value": value, "Timestamp": seconds_of(at)});
+    let objective = entry.final_objective.as_ref().map(|last| shown(&last.metric_name, last.value));
+    let others = entry.controller.metrics.iter().map(|(name, value)| shown(name, *value));
+    objective.into_iter().chain(others).collect()
 }
 
 /// Returns `SecondaryStatus`, a value of SageMaker's enumeration.

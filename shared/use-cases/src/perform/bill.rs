@@ -1,6 +1,7 @@
 //! Reads the bill of an ended job.
 
 use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::limits::MAX_METRICS;
 use wire::events::job_state::{classify, cut_message};
 use wire::names::training_job_name;
 
@@ -35,7 +36,28 @@ where
             let fact = Fact::BillsConfirmed { bills: vec![(job, seconds)] };
             self.fact(format!("bill-final#{job}"), fact)
         });
-        Ok(Outcome::Done([bill].into_iter().chain(confirmed).collect()))
+        let metrics = self.final_metrics(id, job, &description).await?;
+        Ok(Outcome::Done(metrics.into_iter().chain([bill]).chain(confirmed).collect()))
+    }
+
+    /// Returns the fact with the last values of a job's metrics, if it has others than the objective.
+    async fn final_metrics(
+        &self,
+        id: &str,
+        job: JobKey,
+        description: &Description,
+    ) -> Result<Option<Recorded>, StoreError> {
+        if description.final_metrics.len() < 2 {
+            return Ok(None);
+        }
+        let Some(tuning) = self.store.tuning(id).await? else { return Ok(None) };
+        let names = tuning.request.metric_names();
+        let place = |name: &str| u8::try_from(names.iter().position(|known| *known == name)?).ok();
+        let finite = description.final_metrics.iter().filter(|(_, value)| value.is_finite());
+        let values = finite.filter_map(|(name, value)| Some((place(name)?, *value))).take(MAX_METRICS);
+        let values: Vec<(u8, f64)> = values.collect();
+        let fact = || self.fact(format!("final-metrics#{job}"), Fact::FinalMetricsSeen { job, values: values.clone() });
+        Ok((!values.is_empty()).then(fact))
     }
 
     /// Returns whether the decider has seen job `job` run.

@@ -11,7 +11,7 @@ use thiserror::Error;
 use tuning::time::Time;
 
 /// A training job as returned by `DescribeTrainingJob`. It may lag behind events.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Description {
     /// Training job name.
     pub name: String,
@@ -33,6 +33,8 @@ pub struct Description {
     pub failure_reason: Option<String>,
     /// Number of interruptions (entries `Interrupted` in `SecondaryStatusTransitions`).
     pub interruptions: u32,
+    /// `FinalMetricDataList`: name and last finite value of each metric, once the job has ended.
+    pub final_metrics: Vec<(String, f64)>,
     /// `WarmPoolStatus`, if the job's instances are or were kept after its end.
     pub warm_pool: Option<WarmPool>,
 }

@@ -242,6 +242,7 @@ pub(crate) fn description(name: &str, status: &str, at: i64) -> Description {
         billable_seconds: None,
         failure_reason: None,
         interruptions: 0,
+        final_metrics: Vec::new(),
         warm_pool: None,
     }
 }

@@ -128,6 +128,9 @@ pub struct JobController {
     /// Whether the best training job left a model: a word of [`Model`]; `None` for other jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The last values of the metrics beside the objective, once it has ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
 }
 
 /// A training job with its curve.

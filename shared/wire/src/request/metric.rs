@@ -3,6 +3,8 @@
 //! Every pattern of a user is compiled here by crate `regex` (time linear in the line) with a bound on its compiled
 //! size. [`crate::algorithm`] has the log lines of built-in algorithms.
 
+use std::collections::BTreeMap;
+
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 
@@ -116,6 +118,24 @@ impl Request {
     pub fn metric_patterns(&self) -> impl Iterator<Item = (&str, &str)> {
         let given = self.metric_definitions().iter();
         given.filter_map(|metric| Some((metric.name.as_deref()?, metric.regex.as_deref()?)))
+    }
+
+    /// Returns the names of the metrics that a training job reports: those of `MetricDefinitions`, else of the built-in
+    /// algorithm. Stored values refer to their order.
+    pub fn metric_names(&self) -> Vec<&str> {
+        let given: Vec<&str> = self.metric_patterns().map(|(name, _)| name).collect();
+        let known = self.built_in().filter(|_| given.is_empty());
+        let known = known.map(|algorithm| algorithm.metrics.iter().map(|metric| metric.name).collect());
+        known.unwrap_or(given)
+    }
+
+    /// Returns the metrics other than the objective with their values, which are stored by the place in
+    /// [`Self::metric_names`].
+    pub fn other_metrics(&self, values: &[(u8, f64)]) -> BTreeMap<String, f64> {
+        let names = self.metric_names();
+        let named = values.iter().filter_map(|(place, value)| Some((*names.get(usize::from(*place))?, *value)));
+        let others = named.filter(|(name, _)| *name != self.objective_metric());
+        others.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Returns `MetricDefinitions` of the request.
