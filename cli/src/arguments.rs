@@ -32,7 +32,7 @@ use examples::{
     WATCH_EXAMPLES,
 };
 
-use crate::run::ask::Try;
+use crate::run::ask::{Channel, Try};
 use crate::run::devices::Devices;
 
 pub(crate) use change::Change;
@@ -220,6 +220,9 @@ pub(crate) struct Run {
     /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
+    /// Data of a channel on this machine, in place of that of the request, for example train=data/train; repeat for more
+    #[arg(long = "channel", value_name = "NAME=PATH", value_parser = str::parse::<Channel>)]
+    pub(crate) channels: Vec<Channel>,
     #[command(flatten)]
     pub(crate) limits: Limits,
     #[command(flatten)]

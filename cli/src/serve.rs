@@ -26,6 +26,7 @@ use crate::failure::{Exit, Failure};
 use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
+use crate::run::ask::{Channel, channels};
 use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, is_stopping, open_failure};
 
 const CREATE: &str = "CreateHyperParameterTuningJob";
@@ -40,6 +41,8 @@ struct LocalApi {
     data_dir: PathBuf,
     /// The training command, for `resume`; `None` if it is not Unicode.
     record: Option<RunRecord>,
+    /// The data of channels on this machine.
+    channels: Vec<Channel>,
     /// One submission at a time, since two of the same name write the same record.
     submitting: Mutex<()>,
 }
@@ -83,7 +86,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     };
     let ends = ends::Ends::begin(&host, &data_dir).await;
     let source = live::Source::Local { store: Arc::clone(host.store()), place: place_of(&data_dir) };
-    let api = Arc::new(LocalApi::new(&host, data_dir, record));
+    let api = Arc::new(LocalApi::new(&host, data_dir, record, options.channels));
     let (pages, streams) = live::router(source);
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
@@ -176,14 +179,16 @@ fn is_create(request: &HttpRequest) -> bool {
 }
 
 /// Adds the defaults of this machine to a submission, as `run` does.
-fn local_request(body: &[u8]) -> Result<Request, RequestError> {
-    let request = ask::check_local(read_body(body)?)?;
+fn local_request(body: &[u8], channels: &[Channel]) -> Result<Request, RequestError> {
+    let mut body = read_body(body)?;
+    channels::replace(&mut body, channels);
+    let request = ask::check_local(body)?;
     ask::check_new(&request)?;
     Ok(request)
 }
 
 impl LocalApi {
-    fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>) -> Self {
+    fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>, channels: Vec<Channel>) -> Self {
         let submit = Submit {
             store: Arc::clone(host.store()),
             prices: NoPrices,
@@ -196,6 +201,7 @@ impl LocalApi {
             place: place_of(&data_dir),
             data_dir,
             record,
+            channels,
             submitting: Mutex::new(()),
         }
     }
@@ -203,7 +209,7 @@ impl LocalApi {
     /// Returns the name and the body of a submission with the defaults of this machine. Records the training command first,
     /// so that a crash leaves no tuning without one.
     async fn accept(&self, body: &[u8]) -> Result<(String, Vec<u8>), ApiError> {
-        let request = local_request(body)?;
+        let request = local_request(body, &self.channels)?;
         let name = request.name().to_owned();
         let (data_dir, record, of_name) = (self.data_dir.clone(), self.record.clone(), name.clone());
         let recorded =

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
+use crate::run::ask::Channel;
+
 use super::{Listen, Output, Place, Processes, RemotePlace};
 
 pub(super) const SERVE_EXAMPLES: &str = "\
@@ -23,6 +25,7 @@ after kill -9.
 
 Examples:
   hyperband serve -- python3 train.py
+  hyperband serve --channel train=data/train --channel test=data/test -- python3 train.py
   hyperband serve --slots 4 --listen 127.0.0.1:0 --output json -- ./train.sh
   hyperband submit request.json --watch --endpoint http://127.0.0.1:8080
   curl http://127.0.0.1:8080/tuning-jobs
@@ -56,6 +59,9 @@ pub(crate) struct Serve {
     pub(crate) allow_remote: bool,
     #[command(flatten)]
     pub(crate) place: Place,
+    /// Data of a channel on this machine, in place of that of the request, for example train=data/train; repeat for more
+    #[arg(long = "channel", value_name = "NAME=PATH", value_parser = str::parse::<Channel>)]
+    pub(crate) channels: Vec<Channel>,
     /// Continue interrupted tunings although COMMAND, or its folder, is another one
     #[arg(long)]
     pub(crate) command_changed: bool,

@@ -14,6 +14,7 @@ use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, Violation};
 use crate::arguments::Limits;
 use crate::failure::Failure;
 
+pub(crate) use channels::Channel;
 pub(crate) use file::{parse, text};
 pub(crate) use tries::Try;
 
@@ -30,6 +31,8 @@ pub(crate) struct Edits<'a> {
     pub(crate) tries: &'a [Try],
     /// Replace those of the request.
     pub(crate) limits: Limits,
+    /// Replace the data of the request's channels.
+    pub(crate) channels: &'a [Channel],
 }
 
 /// Reads the request in `path` (`-` is standard input) for a stack.
@@ -96,6 +99,7 @@ fn checked(
     }
     tries::append(&mut body, edits.tries);
     limit(&mut body, edits.limits);
+    channels::replace(&mut body, edits.channels);
     check(body).map_err(|error| invalid_request(&error))
 }
 

@@ -1,5 +1,7 @@
 //! What training processes get from the command line: hyperparameters as arguments, slots, devices and limits.
 
+use serde_json::json;
+
 use crate::world::{World, request};
 
 /// Prints its arguments, its slot and its devices, and trains one epoch.
@@ -68,4 +70,23 @@ fn limits_of_the_command_line_replace_those_of_the_request() {
         let refused = world.run(&[option, value]).with_code(2);
         assert!(refused.err.contains(expected), "{refused:?}");
     }
+}
+
+#[test]
+fn a_channel_of_the_command_line_replaces_data_in_s3() {
+    let world = World::new("echo \"[0] validation-auc:$(cat $SM_CHANNEL_TRAIN/value)\"");
+    let mut body = request("t");
+    let source = json!({"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/train"});
+    body["TrainingJobDefinition"]["InputDataConfig"] =
+        json!([{"ChannelName": "train", "DataSource": {"S3DataSource": source}}]);
+    world.write_request("request.json", &body);
+    let refused = world.run(&[]).with_code(2);
+    assert!(refused.err.contains("add --channel train=PATH"), "{refused:?}");
+    std::fs::create_dir(world.path("data")).unwrap();
+    world.write("data/value", "0.625");
+    let ended = world.run(&["--channel", "train=data", "--jobs", "2", "--output", "json"]).with_code(0);
+    let best = &ended.json()["TuningJob"]["BestTrainingJob"];
+    assert_eq!(best["FinalHyperParameterTuningJobObjectiveMetric"]["Value"], 0.625, "{best}");
+    let wrong = world.run(&["--channel", "train"]).with_code(2);
+    assert!(wrong.err.contains("expected NAME=PATH"), "{wrong:?}");
 }

@@ -1,12 +1,44 @@
 //! Input channels of a tuning on this machine: paths become `file://` URIs, and data elsewhere is rejected.
 
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
+use std::str::FromStr;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::request::{Request, RequestError, Violation};
 
 const CHANNELS: &str = "/TrainingJobDefinition/InputDataConfig";
 const URI: &str = "/DataSource/S3DataSource/S3Uri";
+
+/// `--channel NAME=PATH`: the data of a channel on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Channel {
+    name: String,
+    path: PathBuf,
+}
+
+impl FromStr for Channel {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = text.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+        let (name, path) = pair.ok_or("expected NAME=PATH, for example train=data/train")?;
+        Ok(Self { name: name.to_owned(), path: PathBuf::from(path) })
+    }
+}
+
+/// Puts the given data in place of that of the request's channels, for example of `s3://` URIs.
+pub(crate) fn replace(body: &mut Value, given: &[Channel]) {
+    let channels = body.pointer_mut(CHANNELS).and_then(Value::as_array_mut);
+    for channel in channels.into_iter().flatten() {
+        let own = given.iter().find(|own| channel["ChannelName"].as_str() == Some(&own.name));
+        let Some(own) = own else { continue };
+        let uri = Value::from(own.path.to_string_lossy());
+        match channel.pointer_mut(URI) {
+            Some(place) => *place = uri,
+            None => channel["DataSource"] = json!({"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}),
+        }
+    }
+}
 
 /// Replaces each path by its `file://` URI. The training program and `check` may run in different folders.
 pub(super) fn resolve(body: &mut Value) {
@@ -38,8 +70,8 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
         }
         let found = uri.map_or_else(|| "its data source".to_owned(), |uri| format!("'{uri}'"));
         let message = format!(
-            "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and set \
-             S3DataSource.S3Uri to its path, for example \"data/{name}\" or \"file:///data/{name}\" (at '{path}')"
+            "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and add \
+             --channel {name}=PATH, or set S3DataSource.S3Uri to its path, for example \"data/{name}\" (at '{path}')"
         );
         Some(Violation { path, message })
     });
@@ -50,7 +82,22 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    #[test]
+    fn a_channel_of_the_command_line_replaces_that_of_the_request() {
+        let channel = |name: &str, source: Value| json!({"ChannelName": name, "DataSource": source});
+        let s3 = json!({"S3DataSource": {"S3Uri": "s3://b/c", "S3DataDistributionType": "ShardedByS3Key"}});
+        let channels = [channel("train", s3.clone()), channel("test", s3), channel("fs", json!({"FileSystemDataSource": {}}))];
+        let mut body = json!({"TrainingJobDefinition": {"InputDataConfig": channels}});
+        replace(&mut body, &["train=data/a".parse().unwrap(), "fs=/b=c".parse().unwrap()]);
+        let channels = &body["TrainingJobDefinition"]["InputDataConfig"];
+        let uri = |index: usize| channels[index].pointer(URI).and_then(Value::as_str);
+        assert_eq!([uri(0), uri(1), uri(2)], [Some("data/a"), Some("s3://b/c"), Some("/b=c")]);
+        assert_eq!(channels[0]["DataSource"]["S3DataSource"]["S3DataDistributionType"], "ShardedByS3Key");
+        for text in ["train", "=a", "train="] {
+            assert!(text.parse::<Channel>().unwrap_err().starts_with("expected NAME=PATH"), "{text}");
+        }
+    }
 
     #[test]
     fn paths_become_absolute_uris_and_uris_stay() {
