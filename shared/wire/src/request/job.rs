@@ -90,6 +90,7 @@ impl Request {
             checkpoints.insert("S3Uri".to_owned(), Value::String(uri));
             checkpoints.entry("LocalPath").or_insert_with(|| json!(CHECKPOINTS));
         }
+        name_runs(&mut members, job);
         members.insert("Tags".to_owned(), self.all_tags(job.tags));
         Value::Object(members)
     }
@@ -166,5 +167,15 @@ impl Request {
     fn all_tags(&self, ours: &BTreeMap<String, String>) -> Value {
         let ours = ours.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         self.job_tags().chain(ours).map(|(key, value)| json!({"Key": key, "Value": value})).collect()
+    }
+}
+
+/// Gives each trial its own run in the trackers that the request names. A given name of the run is the prefix.
+fn name_runs(members: &mut Map<String, Value>, job: &TrainingJob<'_>) {
+    for (tracker, run) in [("ExperimentConfig", "TrialComponentDisplayName"), ("MlflowConfig", "MlflowRunName")] {
+        let Some(Value::Object(config)) = members.get_mut(tracker) else { continue };
+        let prefix = config.get(run).and_then(Value::as_str).unwrap_or(job.tuning_id);
+        let name = format!("{prefix}-{}", job.trial);
+        config.insert(run.to_owned(), Value::String(name));
     }
 }

@@ -5,6 +5,7 @@ use super::{INPUT_URI, KMS_KEY, NAME, S3_URI};
 
 const ROLE: &str = r"arn:aws[a-z\-]*:iam::[0-9]{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+";
 const ALGORITHM: &str = r"(arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]*/)?[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
+const EXPERIMENT: &str = "[a-zA-Z0-9](-*[a-zA-Z0-9]){0,119}";
 const DATA_SET: &str = r"(arn:[a-z0-9.-]{1,63}:sagemaker:[a-zA-Z0-9_]+(?:-[a-zA-Z0-9_]+)+:([0-9]{12}|aws):hub-content/)[a-zA-Z0-9](-*[a-zA-Z0-9])*/DataSet/[a-zA-Z0-9](-*[a-zA-Z0-9])*(/[0-9]{1,4}.[0-9]{1,4}.[0-9]{1,4})?";
 const INPUT_MODE: &[&str] = &["Pipe", "File", "FastFile"];
 const OBJECTIVE: &str = "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective";
@@ -83,6 +84,15 @@ pub(in super::super) static JOB: &[Constraint] = &[
     text("TrainingJobDefinition.CheckpointConfig.S3Uri").required().max(1_024).pattern(S3_URI)
         .rules(&["checkpoint_length"]),
     text("TrainingJobDefinition.CheckpointConfig.LocalPath").range(1, 4_096),
+    structure("TrainingJobDefinition.ExperimentConfig"),
+    text("TrainingJobDefinition.ExperimentConfig.ExperimentName").max(120).pattern(EXPERIMENT),
+    text("TrainingJobDefinition.ExperimentConfig.TrialName").max(120).pattern(EXPERIMENT),
+    text("TrainingJobDefinition.ExperimentConfig.TrialComponentDisplayName").max(120).pattern(EXPERIMENT),
+    text("TrainingJobDefinition.ExperimentConfig.RunName").max(120).pattern(EXPERIMENT),
+    structure("TrainingJobDefinition.MlflowConfig"),
+    text("TrainingJobDefinition.MlflowConfig.MlflowResourceArn").required().max(2_048),
+    text("TrainingJobDefinition.MlflowConfig.MlflowExperimentName").range(1, 256),
+    text("TrainingJobDefinition.MlflowConfig.MlflowRunName").range(1, 200),
     structure("TrainingJobDefinition.VpcConfig"),
     list("TrainingJobDefinition.VpcConfig.SecurityGroupIds").required().range(1, 5),
     text("TrainingJobDefinition.VpcConfig.SecurityGroupIds[]").max(32).pattern("[-0-9a-zA-Z]+"),

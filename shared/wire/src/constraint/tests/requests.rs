@@ -127,6 +127,17 @@ fn job() -> Value {
         "EnableManagedSpotTraining": true,
         "CheckpointConfig": {"S3Uri": "s3://example-bucket/ckpt/", "LocalPath": "/opt/ml/checkpoints"},
         "RetryStrategy": {"MaximumRetryAttempts": 3},
+        "ExperimentConfig": {
+            "ExperimentName": "churn",
+            "TrialName": "first",
+            "TrialComponentDisplayName": "search",
+            "RunName": "run",
+        },
+        "MlflowConfig": {
+            "MlflowResourceArn": "arn:aws:sagemaker:us-east-1:111122223333:mlflow-app/app-1",
+            "MlflowExperimentName": "churn",
+            "MlflowRunName": "search",
+        },
         "Environment": {"LEVEL": "info"},
         "HyperParameterTuningResourceConfig": {
             "InstanceType": "ml.m5.2xlarge",

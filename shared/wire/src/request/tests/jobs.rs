@@ -105,6 +105,19 @@ fn a_job_gets_every_field_of_the_definition_and_no_other() {
 }
 
 #[test]
+fn each_trial_is_a_run_of_its_own_in_the_trackers() {
+    let tracked = request(|body| {
+        let job = &mut body["TrainingJobDefinition"];
+        job["ExperimentConfig"] = json!({"ExperimentName": "churn", "TrialComponentDisplayName": "search"});
+        job["MlflowConfig"] = json!({"MlflowResourceArn": "arn:aws:sagemaker:us-east-1:111122223333:mlflow-app/a"});
+    });
+    let job = created(&tracked, None);
+    let expected = json!({"ExperimentName": "churn", "TrialComponentDisplayName": "search-7"});
+    assert_eq!(job["ExperimentConfig"], expected);
+    assert_eq!(job["MlflowConfig"]["MlflowRunName"], "hb1-3fa1c2-7");
+}
+
+#[test]
 fn either_form_of_resources_becomes_resource_config() {
     let one = json!({"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 10});
     let of_list = request(|body| {
