@@ -11,13 +11,13 @@ mod init;
 mod listen;
 mod logs;
 mod place;
+mod processes;
 mod serve;
 mod simulate;
 #[cfg(feature = "aws")]
 mod training_service;
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,7 +33,6 @@ use examples::{
 };
 
 use crate::run::ask::{Channel, Try};
-use crate::run::devices::Devices;
 
 pub(crate) use change::Change;
 pub(crate) use cost::{Cost, Month};
@@ -43,6 +42,7 @@ pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
+pub(crate) use processes::{Limits, Processes};
 pub(crate) use serve::{Proxy, Serve};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]
@@ -232,42 +232,6 @@ pub(crate) struct Run {
     pub(crate) output: Output,
 }
 
-/// How training processes are started, interrupted and stopped.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Processes {
-    /// Training processes at once; further training jobs wait [default: as many as the request allows; with `serve`, one
-    /// for each processor core]
-    #[arg(long, value_name = "N")]
-    pub(crate) slots: Option<NonZeroU32>,
-    /// GPUs that the training processes share, for example 0,1,2,3, or `auto` to ask nvidia-smi. Each process sees its own
-    /// in CUDA_VISIBLE_DEVICES
-    #[arg(long, value_name = "LIST")]
-    pub(crate) devices: Option<Devices>,
-    /// Add the hyperparameters to COMMAND as options, such as --lr 0.1, as SageMaker's training toolkit does
-    #[arg(long)]
-    pub(crate) pass_args: bool,
-    /// Interrupt spot jobs at random, RATE times per job and hour on average, to test checkpoints
-    #[arg(long, value_name = "RATE", default_value_t = 0.0, hide_default_value = true, value_parser = parse_rate)]
-    pub(crate) spot_interruptions: f64,
-    /// Seconds between SIGTERM and SIGKILL of a training process
-    #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
-    pub(crate) grace_seconds: Duration,
-}
-
-/// The limits of a request that the command line replaces.
-#[derive(Debug, Clone, Copy, Default, Args)]
-pub(crate) struct Limits {
-    /// Start at most N training jobs; replaces MaxNumberOfTrainingJobs
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroU32>,
-    /// End the tuning after this time, for example 30m or 8h, at least 2m; replaces ResourceLimits.MaxRuntimeInSeconds
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) max_time: Option<Duration>,
-    /// Spend at most USD dollars; replaces Controller.MaxCostUsd. This machine needs Controller.InstancePricesUsdPerHour
-    #[arg(long, value_name = "USD", value_parser = parse_usd)]
-    pub(crate) max_cost: Option<f64>,
-}
-
 /// `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
@@ -433,38 +397,6 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     } else {
         Ok(Duration::from_millis(length))
     }
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
-    rate.ok_or_else(|| "expected interruptions per job and hour, for example 0.5".to_owned())
-}
-
-fn parse_usd(text: &str) -> Result<f64, String> {
-    let usd = text.parse::<f64>().ok().filter(|usd| usd.is_finite() && *usd > 0.0);
-    usd.ok_or_else(|| "expected dollars above 0, for example 5".to_owned())
-}
-
-fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a time of at least 2m, such as 30m, 8h or 2d".to_owned();
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
-    let seconds: u64 = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return Err(expected()),
-    };
-    let time = number.parse::<u64>().ok().and_then(|number| number.checked_mul(seconds));
-    time.filter(|time| *time >= 120).map(Duration::from_secs).ok_or_else(expected)
-}
-
-fn parse_grace_seconds(text: &str) -> Result<Duration, String> {
-    const GRACE_SECONDS_MAX: u64 = 3_600;
-    let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds <= GRACE_SECONDS_MAX);
-    seconds
-        .map(Duration::from_secs)
-        .ok_or_else(|| format!("expected whole seconds from 0 to {GRACE_SECONDS_MAX}"))
 }
 
 /// A duration in milliseconds. Options give it in seconds.

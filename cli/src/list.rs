@@ -63,13 +63,12 @@ async fn of_folder(folder: &Path) -> Result<Option<(Vec<TuningSummary>, bool)>, 
 fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
     let (base, totals) = (&summary.base, summary.totals());
     let interrupted = interrupted && !base.is_ended();
-    let status =
-        match (interrupted, base.is_stopping(), totals.is_some_and(|all| all.paused)) {
-            (true, true, _) => "Stopping, interrupted".to_owned(),
-            (true, false, _) => "Interrupted".to_owned(),
-            (false, false, true) if !base.is_ended() => "Paused".to_owned(),
-            (false, ..) => clean(&base.status),
-        };
+    let status = match (interrupted, base.is_stopping(), totals.is_some_and(|all| all.paused)) {
+        (true, true, _) => "Stopping, interrupted".to_owned(),
+        (true, false, _) => "Interrupted".to_owned(),
+        (false, false, true) if !base.is_ended() => "Paused".to_owned(),
+        (false, ..) => clean(&base.status),
+    };
     let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
     let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
     vec![

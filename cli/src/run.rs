@@ -70,7 +70,12 @@ enum Existing {
 /// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     command::require(&options)?;
-    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries, limits: options.limits, channels: &options.channels };
+    let edits = ask::Edits {
+        name: options.name.as_deref(),
+        tries: &options.tries,
+        limits: options.limits,
+        channels: &options.channels,
+    };
     let session = Session {
         request: ask::read_local(&options.request, edits)?,
         command: options.command,

@@ -17,7 +17,12 @@ use crate::watch;
 
 /// Performs `hyperband submit`.
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
-    let edits = ask::Edits { name: options.name.as_deref(), tries: &options.tries, limits: options.limits, channels: &[] };
+    let edits = ask::Edits {
+        name: options.name.as_deref(),
+        tries: &options.tries,
+        limits: options.limits,
+        channels: &[],
+    };
     let place = options.place.place();
     // A server on this machine is `serve`, which needs no fields of AWS, or `proxy`. Behind it, the stack validates.
     let is_local = matches!(&place, Ok(Some(Address::Http(endpoint))) if endpoint.is_loopback());

@@ -76,7 +76,8 @@ fn member(name: &str, value: &Value) -> String {
 
 fn job(draft: &Draft) -> String {
     let definitions = |regex: &str| {
-        let one = |name: &str, regex: &str| format!("{{\"Name\": {}, \"Regex\": {}}}", json!(name), json!(regex));
+        let one =
+            |name: &str, regex: &str| format!("{{\"Name\": {}, \"Regex\": {}}}", json!(name), json!(regex));
         let others = draft.others.iter().map(|(name, regex)| format!(",\n      {}", one(name, regex)));
         let others: String = others.collect();
         let all = one(&draft.metric, regex);

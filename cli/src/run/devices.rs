@@ -47,8 +47,12 @@ impl Devices {
                 let asked = Command::new("nvidia-smi").args(arguments).stderr(Stdio::null()).output();
                 let listed = asked.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
                 let listed = listed.unwrap_or_default();
-                let names: Vec<String> =
-                    listed.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+                let names: Vec<String> = listed
+                    .lines()
+                    .map(str::trim)
+                    .filter(|line| !line.is_empty())
+                    .map(str::to_owned)
+                    .collect();
                 if names.is_empty() {
                     return Err(Failure::usage("--devices auto: nvidia-smi lists no GPU")
                         .hint("list the GPUs, for example --devices 0,1"));
@@ -73,7 +77,8 @@ mod tests {
 
     #[test]
     fn devices_are_names_with_commas_or_auto() {
-        let listed = |names: &[&str]| Ok(Devices::Listed(names.iter().map(|name| (*name).to_owned()).collect()));
+        let listed =
+            |names: &[&str]| Ok(Devices::Listed(names.iter().map(|name| (*name).to_owned()).collect()));
         assert_eq!("auto".parse(), Ok(Devices::Auto));
         assert_eq!("0, 1".parse(), listed(&["0", "1"]));
         assert_eq!("MIG-1/2".parse(), listed(&["MIG-1/2"]));

@@ -59,7 +59,10 @@ fn limits_of_the_command_line_replace_those_of_the_request() {
     let ended = world.run(&["--jobs", "2", "--max-time", "2m", "--max-cost", "3", "--output", "json"]);
     let tuning = &ended.with_code(0).json()["TuningJob"];
     let limits = &tuning["HyperParameterTuningJobConfig"]["ResourceLimits"];
-    assert_eq!((&limits["MaxNumberOfTrainingJobs"], &limits["MaxRuntimeInSeconds"]), (&2.into(), &120.into()));
+    assert_eq!(
+        (&limits["MaxNumberOfTrainingJobs"], &limits["MaxRuntimeInSeconds"]),
+        (&2.into(), &120.into())
+    );
     assert_eq!(tuning["Controller"]["CapUsd"], 3);
     for (option, value, expected) in [
         ("--max-time", "30", "expected a time of at least 2m"),

@@ -119,7 +119,10 @@ fn configurations_of_the_command_line_follow_those_of_the_request() {
     for (tried, expected) in [
         ("x=2", "Invalid value '2' of 'x': expected a number from 0.1 to 0.9; "),
         ("y=2", "'y' has no range in ParameterRanges; remove it, add a range, or use one of x, kind"),
-        ("kind=b", "Invalid value 'b' of 'kind': expected one of <script>alert('x')</script>, <script>alert('y')</script>; "),
+        (
+            "kind=b",
+            "Invalid value 'b' of 'kind': expected one of <script>alert('x')</script>, <script>alert('y')</script>; ",
+        ),
         ("x", "invalid value 'x' for '--try <NAME=VALUE,...>': expected NAME=VALUE pairs"),
     ] {
         let ended = world.run(&["--name", "other", "--try", tried]).with_code(2);

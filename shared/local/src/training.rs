@@ -170,9 +170,7 @@ impl TrainingService {
         let model = shared.layout.model(name);
         let mut answer =
             describe::describe_json(&shared.owner_of(&job), &record, &job.request, &model, clock::now());
-        let metric = |last: Final| {
-            json!({ "MetricName": last.name, "Value": last.value, "Timestamp": clock::seconds(last.at) })
-        };
+        let metric = |last: Final| json!({ "MetricName": last.name, "Value": last.value, "Timestamp": clock::seconds(last.at) });
         let metrics: Vec<Value> = self.final_metrics(&job).await.into_iter().map(metric).collect();
         if !metrics.is_empty() {
             answer["FinalMetricDataList"] = Value::Array(metrics);

@@ -39,10 +39,8 @@ pub enum SamplerKind {
 /// Returns the configuration of a trial, counted from 0, and how it was chosen.
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
-    let drawn = |origin| Suggestion {
-        configuration: space.decode(&untried(space, kind, seed, trial)),
-        origin,
-    };
+    let drawn =
+        |origin| Suggestion { configuration: space.decode(&untried(space, kind, seed, trial)), origin };
     match kind {
         SamplerKind::Random => drawn(Origin::Random),
         SamplerKind::Sobol => drawn(Origin::Spread),

@@ -56,7 +56,10 @@ fn single(name: &str, value: &str) -> Warning {
 }
 
 fn repeated(name: &str, values: &[String]) -> Option<Warning> {
-    let twice = values.iter().zip(1..).find(|(value, next)| values.get(*next..).is_some_and(|rest| rest.contains(value)));
+    let twice = values
+        .iter()
+        .zip(1..)
+        .find(|(value, next)| values.get(*next..).is_some_and(|rest| rest.contains(value)));
     twice.map(|(value, _)| {
         Warning::new(
             Code::CategoryRepeated,

@@ -87,7 +87,11 @@ mod tests {
     fn a_channel_of_the_command_line_replaces_that_of_the_request() {
         let channel = |name: &str, source: Value| json!({"ChannelName": name, "DataSource": source});
         let s3 = json!({"S3DataSource": {"S3Uri": "s3://b/c", "S3DataDistributionType": "ShardedByS3Key"}});
-        let channels = [channel("train", s3.clone()), channel("test", s3), channel("fs", json!({"FileSystemDataSource": {}}))];
+        let channels = [
+            channel("train", s3.clone()),
+            channel("test", s3),
+            channel("fs", json!({"FileSystemDataSource": {}})),
+        ];
         let mut body = json!({"TrainingJobDefinition": {"InputDataConfig": channels}});
         replace(&mut body, &["train=data/a".parse().unwrap(), "fs=/b=c".parse().unwrap()]);
         let channels = &body["TrainingJobDefinition"]["InputDataConfig"];

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::channel::{self, Source};
 use super::arguments::Hyperparameters;
+use super::channel::{self, Source};
 use super::request::{Channel, JobRequest};
 use super::slots::Slot;
 use super::store::Layout;

@@ -131,11 +131,7 @@ mod tests {
         let mut defined: Vec<(&str, &str)> =
             patterns.iter().map(|(name, regex)| (*name, regex.as_str())).collect();
         defined.push(("broken", "(loss"));
-        let expected = [
-            seen("loss", 1.5, 2_500),
-            seen("acc", 0.75, 2_500),
-            seen("lr", 0.5, 1_000),
-        ];
+        let expected = [seen("loss", 1.5, 2_500), seen("acc", 0.75, 2_500), seen("lr", 0.5, 1_000)];
         assert_eq!(read(folder.path(), &request(&defined)).unwrap(), expected);
     }
 

@@ -214,7 +214,10 @@ impl Book {
             StopWhy::ReservationUsed { seconds } => {
                 let due = self.case.stop_seconds(job.billed.first_seconds);
                 let so_far = job.billed.until(self.clock());
-                let fine = limited && job.billed.away.is_none() && i64::try_from(seconds) == Ok(due) && so_far >= due * 1_000;
+                let fine = limited
+                    && job.billed.away.is_none()
+                    && i64::try_from(seconds) == Ok(due)
+                    && so_far >= due * 1_000;
                 fine.then_some(()).ok_or_else(|| {
                     format!(
                         "P1: job {key} was stopped after {so_far} ms for its reservation, not after {due} s"

@@ -56,7 +56,9 @@ where
         let finite = description.final_metrics.iter().filter(|(_, value)| value.is_finite());
         let values = finite.filter_map(|(name, value)| Some((place(name)?, *value))).take(MAX_METRICS);
         let values: Vec<(u8, f64)> = values.collect();
-        let fact = || self.fact(format!("final-metrics#{job}"), Fact::FinalMetricsSeen { job, values: values.clone() });
+        let fact = || {
+            self.fact(format!("final-metrics#{job}"), Fact::FinalMetricsSeen { job, values: values.clone() })
+        };
         Ok((!values.is_empty()).then(fact))
     }
 

@@ -172,7 +172,9 @@ impl Request {
 
 /// Gives each trial its own run in the trackers that the request names. A given name of the run is the prefix.
 fn name_runs(members: &mut Map<String, Value>, job: &TrainingJob<'_>) {
-    for (tracker, run) in [("ExperimentConfig", "TrialComponentDisplayName"), ("MlflowConfig", "MlflowRunName")] {
+    for (tracker, run) in
+        [("ExperimentConfig", "TrialComponentDisplayName"), ("MlflowConfig", "MlflowRunName")]
+    {
         let Some(Value::Object(config)) = members.get_mut(tracker) else { continue };
         let prefix = config.get(run).and_then(Value::as_str).unwrap_or(job.tuning_id);
         let name = format!("{prefix}-{}", job.trial);

@@ -133,7 +133,8 @@ impl Request {
     /// [`Self::metric_names`].
     pub fn other_metrics(&self, values: &[(u8, f64)]) -> BTreeMap<String, f64> {
         let names = self.metric_names();
-        let named = values.iter().filter_map(|(place, value)| Some((*names.get(usize::from(*place))?, *value)));
+        let named =
+            values.iter().filter_map(|(place, value)| Some((*names.get(usize::from(*place))?, *value)));
         let others = named.filter(|(name, _)| *name != self.objective_metric());
         others.map(|(name, value)| (name.to_owned(), value)).collect()
     }

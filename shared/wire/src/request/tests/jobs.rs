@@ -109,7 +109,8 @@ fn each_trial_is_a_run_of_its_own_in_the_trackers() {
     let tracked = request(|body| {
         let job = &mut body["TrainingJobDefinition"];
         job["ExperimentConfig"] = json!({"ExperimentName": "churn", "TrialComponentDisplayName": "search"});
-        job["MlflowConfig"] = json!({"MlflowResourceArn": "arn:aws:sagemaker:us-east-1:111122223333:mlflow-app/a"});
+        job["MlflowConfig"] =
+            json!({"MlflowResourceArn": "arn:aws:sagemaker:us-east-1:111122223333:mlflow-app/a"});
     });
     let job = created(&tracked, None);
     let expected = json!({"ExperimentName": "churn", "TrialComponentDisplayName": "search-7"});
