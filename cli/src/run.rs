@@ -197,10 +197,8 @@ impl Session {
 
     /// Returns the devices of this machine. Fails if a job needs more.
     fn devices(&self) -> Result<Vec<String>, Failure> {
-        let Some(devices) = &self.processes.devices else { return Ok(Vec::new()) };
-        let names = devices.names()?;
-        let instances = self.request.instance_count();
-        if u32::try_from(names.len()).is_ok_and(|count| count < instances) {
+        let (names, instances) = (self.processes.device_names()?, self.request.instance_count());
+        if !names.is_empty() && u32::try_from(names.len()).is_ok_and(|count| count < instances) {
             return Err(Failure::usage(format!(
                 "each training job has {instances} processes, but --devices lists {}",
                 names.len()

@@ -53,7 +53,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let data_dir = options.place.data_dir;
     let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
     let record = RunRecord::here(&options.command, &options.processes);
-    let devices = options.processes.devices.as_ref().map_or(Ok(Vec::new()), |devices| devices.names())?;
+    let devices = options.processes.device_names()?;
     let slots = options.processes.slots.unwrap_or_else(|| count(&devices).unwrap_or_else(cores));
     let mut signals = Signals::listen()?;
     let config = HostConfig {

@@ -93,7 +93,7 @@ async fn settings(options: &TrainingService, training: Config) -> Result<Setting
         grace: options.processes.grace_seconds,
         spot_interruptions_per_hour: options.processes.spot_interruptions,
         slots: options.processes.slots,
-        devices: options.processes.devices.as_ref().map_or(Ok(Vec::new()), |devices| devices.names())?,
+        devices: options.processes.device_names()?,
         pass_args: options.processes.pass_args,
         account: ACCOUNT.to_owned(),
         region: region(),

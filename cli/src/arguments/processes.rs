@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::failure::Failure;
 use crate::run::devices::Devices;
 
 /// How training processes are started, interrupted and stopped.
@@ -27,6 +28,13 @@ pub(crate) struct Processes {
     /// Seconds between SIGTERM and SIGKILL of a training process
     #[arg(long, value_name = "N", default_value = "120", value_parser = parse_grace_seconds)]
     pub(crate) grace_seconds: Duration,
+}
+
+impl Processes {
+    /// Returns the names of the devices; none without `--devices`.
+    pub(crate) fn device_names(&self) -> Result<Vec<String>, Failure> {
+        self.devices.as_ref().map_or(Ok(Vec::new()), Devices::names)
+    }
 }
 
 /// The limits of a request that the command line replaces.

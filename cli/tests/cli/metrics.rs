@@ -126,7 +126,6 @@ fn run_reads_a_metric_without_a_pattern_from_lines_of_json() {
     assert!(again.err.starts_with("t has already ended"), "{again:?}");
 }
 
-/// "Every MetricDefinition is recorded, charted and exported."
 #[test]
 fn the_last_value_of_every_metric_is_described_reported_and_exported() {
     let world = World::new(

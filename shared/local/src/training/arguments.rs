@@ -43,15 +43,12 @@ impl Hyperparameters {
         while let Some((before, after)) = rest.split_once('{') {
             text.push_str(before);
             let named = after.split_once('}').and_then(|(name, end)| Some((self.0.get(name)?, end)));
-            rest = match named {
-                Some((value, end)) => {
-                    text.push_str(&argument(value));
-                    end
-                }
-                None => {
-                    text.push('{');
-                    after
-                }
+            rest = if let Some((value, end)) = named {
+                text.push_str(&argument(value));
+                end
+            } else {
+                text.push('{');
+                after
             };
         }
         text.push_str(rest);

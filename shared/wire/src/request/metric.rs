@@ -132,10 +132,9 @@ impl Request {
     /// Returns the metrics other than the objective with their values, which are stored by the place in
     /// [`Self::metric_names`].
     pub fn other_metrics(&self, values: &[(u8, f64)]) -> BTreeMap<String, f64> {
-        let names = self.metric_names();
-        let named =
-            values.iter().filter_map(|(place, value)| Some((*names.get(usize::from(*place))?, *value)));
-        let others = named.filter(|(name, _)| *name != self.objective_metric());
+        let all = self.metric_names();
+        let known = values.iter().filter_map(|(place, value)| Some((*all.get(usize::from(*place))?, *value)));
+        let others = known.filter(|(name, _)| *name != self.objective_metric());
         others.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
