@@ -55,6 +55,17 @@ fn a_summary_has_the_metrics_that_were_seen_first_and_at_most_forty() {
 }
 
 #[test]
+fn a_bill_can_be_confirmed_before_it_is_booked() {
+    let confirmed = recorded(55, Fact::BillsConfirmed { bills: vec![(job(0), 50)] });
+    let mut run = Run::new(&random(1, 1));
+    run.confirms_bills = false;
+    for fact in [submitted(), confirmed, described(60, job(0), Completed, 50)] {
+        run.take(&[fact]);
+    }
+    assert!(run.state.is_ended(), "no bill is read once more");
+}
+
+#[test]
 fn a_long_curve_is_thinned_evenly_and_keeps_its_ends() {
     // Of 450 epochs, the curve keeps every third and the last.
     let epochs: Vec<_> = (1..=450).map(|epoch| line(10, &format!("{epoch:05}"), epoch, 0.5)).collect();

@@ -37,7 +37,8 @@ where
             self.fact(format!("bill-final#{job}"), fact)
         });
         let metrics = self.final_metrics(id, job, &description).await?;
-        Ok(Outcome::Done(metrics.into_iter().chain([bill]).chain(confirmed).collect()))
+        // The bill comes last: until it is known, the decider waits for this action, which is repeated after a crash.
+        Ok(Outcome::Done(metrics.into_iter().chain(confirmed).chain([bill]).collect()))
     }
 
     /// Returns the fact with the last values of a job's metrics, if it has others than the objective.

@@ -475,3 +475,16 @@ fn regression_only_a_job_that_ended_by_itself_shows_that_its_log_has_no_value() 
         assert_eq!(stack.knows("problem#no-value"), is_reported, "at once: {at_once}");
     }
 }
+
+/// After a crash between the two facts, the tuning ended a minute later: nothing repeated the confirmation of the bill.
+#[test]
+fn regression_a_crash_between_the_facts_of_a_bill_leaves_its_action_open() {
+    let mut stack = Stack::new();
+    stack.actuator.bills_are_final = true;
+    let bill = stack.order(Order::ReadBill { job: job(0) });
+    assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
+    let written: Vec<String> = stack.table.changes().into_iter().map(|change| change.key.sk).collect();
+    let place = |part: &str| written.iter().position(|key| key.ends_with(part));
+    assert!(place("bill-final#0-0-1") < place("described#0-0-1"), "{written:?}");
+    assert!(place("bill-final#0-0-1").is_some());
+}

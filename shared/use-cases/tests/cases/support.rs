@@ -281,7 +281,7 @@ pub(crate) fn table_with_tuning(created: i64) -> (MemoryTable, String) {
     .unwrap();
     let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(Time(created), "3fa1c2", &prices).unwrap();
-    let (table, id) = (MemoryTable::new(), definition.id());
+    let (table, id) = (MemoryTable::recording(), definition.id());
     put(&table, stored::meta_row(&definition, &request.body().to_string()));
     put(&table, Head::first(Time(created)).row(&id));
     (table, id)
