@@ -106,8 +106,8 @@ test("every chart draws, and an empty tuning has none", async () => {
     const colours = await canvasColours(page);
     const parameters = (await documentOf(page)).head.parameters.length;
     const hasValues = described.Controller.BestSeen !== undefined;
-    // Timeline and costs; with values, curves, parallel coordinates and a scatter for each hyperparameter too.
-    const expected = (hasValues ? 4 + parameters : 2) - (described.Controller.PriceUnknown ? 1 : 0);
+    // Timeline and costs; with values, curves, progress, parallel coordinates and a scatter for each hyperparameter too.
+    const expected = (hasValues ? 5 + parameters : 2) - (described.Controller.PriceUnknown ? 1 : 0);
     assert.equal(colours.length, expected, name);
     assert.ok(
       colours.every((count) => count > 3),
@@ -152,11 +152,45 @@ test("hovering shows the configuration and the verdicts of a trial in all charts
       ),
     ),
   );
-  // Curves, timeline, one scatter and parallel coordinates; the chart of costs has no trials.
-  assert.equal(overlays.filter(Boolean).length, 4, String(overlays));
+  // Curves, progress, timeline, one scatter and parallel coordinates; the chart of costs has no trials.
+  assert.equal(overlays.filter(Boolean).length, 5, String(overlays));
   await page.mouse.down();
   await page.mouse.up();
   assert.equal(await text(page, "detail-title"), `Trial ${best.number}`);
+  await page.context().close();
+});
+
+// Returns the tooltips of a chart over a column of pixels, at a share of its width.
+async function tooltips(page, chart, share) {
+  const area = await page.locator(`${chart} .u-over`).boundingBox();
+  const found = new Set();
+  for (let y = area.y + 2; y < area.y + area.height; y += 4) {
+    await page.mouse.move(area.x + area.width * share, y);
+    if (await page.locator("#tooltip").isVisible()) found.add(await page.locator("#tooltip").textContent());
+  }
+  return [...found];
+}
+
+test("the best value so far is shown over the trials and over time", async () => {
+  const page = await open(browser, states.promoted.url);
+  const { head, trials, money } = await documentOf(page);
+  const chart = page.locator("#progress-chart");
+  await chart.scrollIntoViewIfNeeded();
+  const best = trials[head.bestSeen.trial];
+  const finds = async (share, words) => {
+    const found = await tooltips(page, "#progress-chart", share);
+    assert.ok(
+      found.some((shown) => shown.startsWith(`trial ${best.number} `) && shown.includes(words)),
+      found.join("\n"),
+    );
+  };
+  assert.match(await chart.getAttribute("aria-label"), /^Best value so far by trials: [\d.]+ after \d+ trials$/);
+  await finds((best.number + 0.5) / trials.length, `best ${await text(page, "best-value")}`);
+  await page.getByRole("button", { name: "time", exact: true }).click();
+  assert.equal(await page.locator("#progress-by [data-by=time]").getAttribute("aria-pressed"), "true");
+  assert.match(await chart.getAttribute("aria-label"), /^Best value so far by time: /);
+  const end = Math.max(head.ended - head.created, money.at.at(-1), 1000);
+  await finds(best.jobs.at(-1).ended / end, "at 0:");
   await page.context().close();
 });
 

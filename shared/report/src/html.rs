@@ -31,6 +31,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/timeline.js"),
     include_str!("../assets/script/money.js"),
     include_str!("../assets/script/scatter.js"),
+    include_str!("../assets/script/progress.js"),
     include_str!("../assets/script/parallel.js"),
     include_str!("../assets/script/forest.js"),
     include_str!("../assets/script/importance.js"),

@@ -1,6 +1,7 @@
 // Starts the page.
 
 const SECTIONS = [
+  renderProgress,
   renderCurves,
   renderBrackets,
   renderTimeline,
@@ -13,7 +14,7 @@ const SECTIONS = [
   renderLog,
 ];
 // After a change of the filter.
-const FILTERED = [renderCurves, renderTimeline, renderScatter, renderParallel, renderTable];
+const FILTERED = [renderProgress, renderCurves, renderTimeline, renderScatter, renderParallel, renderTable];
 
 function renderFilter() {
   const { outcomes, bracket } = model.filter;
@@ -90,6 +91,7 @@ function start() {
   initTheme();
   for (const init of [
     initFilter,
+    initProgress,
     initCurves,
     initTimeline,
     initMoney,

@@ -47,34 +47,44 @@ function renderScatter() {
 }
 
 function scatter(host, index) {
-  return createChart(host, {
+  return createDots(host, {
     label: () => `${model.head.metric} by ${model.head.parameters[index].name}`,
     height: () => 210,
     x: () => parameterScale(index),
     y: () => ({ ...scoreRange(), label: model.head.metric }),
-    draw: (context, place) => drawScatter(context, place, index),
-    overlay: (context, place, trial) => {
-      const value = numeric(trial, index);
-      if (value === null || trial.best === null) return;
-      context.beginPath();
-      context.arc(place.x(value), place.y(trial.best), 5.5 * place.ratio, 0, 7);
-      context.fillStyle = colourOf(trial);
-      context.fill();
-      context.strokeStyle = palette.text;
-      context.lineWidth = 1.5 * place.ratio;
-      context.stroke();
+    place: (trial) => placed(numeric(trial, index), trial.best),
+    text: (trial) => `${model.head.parameters[index].name} = ${setting(trial.values[index])}`,
+  });
+}
+
+// Returns the place of a dot, or null without a value.
+function placed(x, y) {
+  return x === null || y === null ? null : [x, y];
+}
+
+// Creates a chart with a dot for each trial. `place(trial)` returns its values of both axes or null, `text(trial)` the
+// first line of the tooltip. `draw` draws below the dots.
+function createDots(host, { place, text, draw, ...options }) {
+  return createChart(host, {
+    ...options,
+    draw: (context, map) => {
+      draw?.(context, map);
+      drawDots(context, map, place);
     },
-    nearest: (x, y, place) => {
-      let [found, least] = [null, 18 * place.ratio];
+    overlay: (context, map, trial) => {
+      if (place(trial)) drawRing(context, map, place(trial), 5.5, colourOf(trial), palette.text);
+    },
+    nearest: (x, y, map) => {
+      let [found, least] = [null, 18 * map.ratio];
       for (const trial of model.shown) {
-        const value = numeric(trial, index);
-        if (value === null || trial.best === null) continue;
-        const distance = Math.hypot(place.x(value) - x, place.y(trial.best) - y);
+        const at = place(trial);
+        if (!at) continue;
+        const distance = Math.hypot(map.x(at[0]) - x, map.y(at[1]) - y);
         if (distance < least) [found, least] = [trial, distance];
       }
-      return found && { trial: found, text: `${model.head.parameters[index].name} = ${setting(found.values[index])}` };
+      return found && { trial: found, text: text(found) };
     },
-    items: () => shownByRank().filter((trial) => trial.best !== null),
+    items: () => shownByRank().filter(place),
   });
 }
 
@@ -132,28 +142,31 @@ function scoreRange() {
   return { min: low - margin, max: high + margin };
 }
 
-function drawScatter(context, map, index) {
+function drawDots(context, map, place) {
   const radius = (model.trials.length > 3000 ? 1.2 : model.trials.length > 500 ? 2 : 3) * map.ratio;
   const best = model.trials[model.head.best?.trial];
   context.globalAlpha = model.trials.length > 500 ? 0.55 : 0.8;
   for (const [outcome] of OUTCOMES) {
     context.fillStyle = palette[outcome];
     for (const trial of model.shown) {
-      if (trial.outcome !== outcome || trial.best === null) continue;
-      const value = numeric(trial, index);
-      if (value === null) continue;
+      const at = trial.outcome === outcome && place(trial);
+      if (!at) continue;
       context.beginPath();
-      context.arc(map.x(value), map.y(trial.best), radius, 0, 7);
+      context.arc(map.x(at[0]), map.y(at[1]), radius, 0, 7);
       context.fill();
     }
   }
   context.globalAlpha = 1;
-  if (!best || best.best === null || !model.shown.includes(best)) return;
+  if (!best || !place(best) || !model.shown.includes(best)) return;
+  drawRing(context, map, place(best), 4.5, palette.accent, palette.bg);
+}
+
+function drawRing(context, map, [x, y], radius, colour, edge) {
   context.beginPath();
-  context.arc(map.x(numeric(best, index)), map.y(best.best), 4.5 * map.ratio, 0, 7);
-  context.fillStyle = palette.accent;
+  context.arc(map.x(x), map.y(y), radius * map.ratio, 0, 7);
+  context.fillStyle = colour;
   context.fill();
-  context.strokeStyle = palette.bg;
+  context.strokeStyle = edge;
   context.lineWidth = 1.5 * map.ratio;
   context.stroke();
 }
