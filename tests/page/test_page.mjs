@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 
 import { canvasColours, documentOf, launch, open, ready, saved, seriousFindings, text } from "./browser.mjs";
-import { empty, folder, real, simulate, simulated } from "./tunings.mjs";
+import { changed, empty, folder, real, simulate, simulated } from "./tunings.mjs";
 
 let browser;
 const states = {};
@@ -192,6 +192,46 @@ test("the best value so far is shown over the trials and over time", async () =>
   const end = Math.max(head.ended - head.created, money.at.at(-1), 1000);
   await finds(best.jobs.at(-1).ended / end, "at 0:");
   await page.context().close();
+});
+
+test("other metrics are a vertical axis, columns and a part of a trial", async () => {
+  const withMetrics = (names) =>
+    changed(`metrics-${names.length}`, states.promoted, ({ trials }) => {
+      for (const trial of trials.slice(1))
+        trial.metrics = Object.fromEntries(names.map((name, i) => [name, trial.number + i / 10]));
+    });
+  const page = await open(browser, withMetrics(["loss", "recall"]));
+  const { head, trials } = await documentOf(page);
+  const chart = page.locator("#scatter-body .chart").first();
+  const label = (metric) => chart.getAttribute("aria-label").then((text) => text.startsWith(`${metric} by `));
+  assert.ok(await label(head.metric));
+  const picture = () => page.evaluate(() => document.querySelector("#scatter-body canvas").toDataURL());
+  const first = await picture();
+  await page.getByLabel("Vertical axis").selectOption("recall");
+  assert.ok(await label("recall"));
+  assert.notEqual(await picture(), first);
+  assert.deepEqual(await seriousFindings(page), []);
+  await page.getByLabel("Vertical axis").selectOption({ index: 0 });
+  assert.equal(await picture(), first);
+
+  await page.locator("#table-head").getByRole("button", { name: "recall" }).click();
+  // Trials without a metric come last.
+  const row = (place) => page.locator("#table-body tr").nth(place).getAttribute("data-trial");
+  assert.deepEqual([await row(0), await row(-1)], ["1", "0"]);
+  const rows = JSON.parse(await saved(page, "JSON"));
+  assert.deepEqual(rows[0].metrics, { loss: 1, recall: 1.1 });
+  assert.match(await saved(page, "CSV"), /^trial,bracket,outcome,epochs,best,best_epoch,last,loss,recall,/);
+  await page.locator("#table-body tr").first().getByRole("button", { name: "1", exact: true }).click();
+  assert.match(await text(page, "detail-body"), /Last values of other metricsloss1recall1\.1Hyperparameters/);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+
+  // Many metrics would make the table too wide.
+  const many = await open(browser, withMetrics(["a1", "a2", "a3", "a4"]));
+  assert.equal(await many.locator("#table-head").getByRole("button", { name: "a1" }).count(), 0);
+  assert.equal(await many.locator("#scatter-y option").count(), 5);
+  assert.equal(trials.length, await many.locator("#table-body tr").count());
+  await many.context().close();
 });
 
 test("dragging zooms a chart, and a button shows all again", async () => {

@@ -116,6 +116,19 @@ export async function empty() {
   }
 }
 
+// Writes a report of a tuning whose document `change` changes, and returns its address.
+export function changed(name, { url }, change) {
+  const file = join(folder, `${name}.html`);
+  const data = /(<script type="application\/json" id="document">)(.*)(<\/script>)/;
+  const replaced = (_, begin, json, end) => {
+    const document = JSON.parse(json);
+    change(document);
+    return begin + JSON.stringify(document).replaceAll("<", "\\u003c") + end;
+  };
+  writeFileSync(file, readFileSync(fileURLToPath(url), "utf8").replace(data, replaced));
+  return `file://${file}`;
+}
+
 const made = new Map();
 
 // Returns the output of a simulated tuning.

@@ -46,6 +46,10 @@ function renderDetail() {
         trial.chosen && ["chosen", trial.chosen],
       ].filter(Boolean),
     ),
+    trial.metrics && [
+      el("h3", {}, "Last values of other metrics"),
+      list(Object.entries(trial.metrics).map(([name, value]) => [name, number(value)])),
+    ],
     el("h3", {}, "Hyperparameters"),
     list(model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index] ?? "-"])),
     (trial.judged ?? []).length > 0 && [

@@ -103,6 +103,11 @@ function derive() {
   applyFilter();
 }
 
+// Returns the names of the metrics beside the objective.
+function metricNames() {
+  return [...new Set(model.trials.flatMap((trial) => Object.keys(trial.metrics ?? {})))].sort();
+}
+
 // Returns the value of a hyperparameter as a number: of a category, its index.
 function numeric(trial, index) {
   const [parameter, text] = [model.head.parameters[index], trial.values[index]];

@@ -1,4 +1,4 @@
-// Hyperparameters against the objective: a chart for each hyperparameter, the most important first.
+// Hyperparameters against the objective or another metric: a chart for each hyperparameter, the most important first.
 
 const SCATTERS_MAX = 6;
 
@@ -6,12 +6,41 @@ const SCATTERS_MAX = 6;
 const scatterCharts = new Map();
 let scatters = [];
 let scatterAll = false;
+// The metric of the vertical axis, or empty for the objective.
+let scatterY = "";
 
 function initScatter() {
   byId("scatter-all").addEventListener("click", () => {
     scatterAll = !scatterAll;
     renderScatter();
   });
+  byId("scatter-y").addEventListener("change", (event) => {
+    scatterY = event.target.value;
+    renderScatter();
+  });
+}
+
+// Shows the choice of the vertical axis if there are other metrics.
+function renderScatterY() {
+  const choice = byId("scatter-y");
+  const names = metricNames();
+  if (choice.dataset.key !== names.join("\n")) {
+    choice.dataset.key = names.join("\n");
+    if (!names.includes(scatterY)) scatterY = "";
+    const entry = (value, text) => el("option", { value }, text);
+    put(
+      choice,
+      entry("", `best ${model.head.metric}`),
+      names.map((name) => entry(name, `last ${name}`)),
+    );
+    choice.value = scatterY;
+  }
+  choice.parentElement.hidden = names.length === 0;
+  byId("scatter-title").textContent = scatterY ? `Last ${scatterY} by hyperparameter` : "Best value by hyperparameter";
+}
+
+function scatterValue(trial) {
+  return scatterY ? (trial.metrics?.[scatterY] ?? null) : trial.best;
 }
 
 // Returns the indices of the hyperparameters, by importance if it is known.
@@ -26,6 +55,7 @@ function renderScatter() {
   byId("scatter-empty").hidden = any;
   byId("scatter-part").hidden = !any;
   if (!any) return;
+  renderScatterY();
   const order = parameterOrder();
   const few = scatterAll ? order : order.slice(0, SCATTERS_MAX);
   const button = byId("scatter-all");
@@ -48,12 +78,14 @@ function renderScatter() {
 
 function scatter(host, index) {
   return createDots(host, {
-    label: () => `${model.head.metric} by ${model.head.parameters[index].name}`,
+    label: () => `${scatterY || model.head.metric} by ${model.head.parameters[index].name}`,
     height: () => 210,
     x: () => parameterScale(index),
-    y: () => ({ ...scoreRange(), label: model.head.metric }),
-    place: (trial) => placed(numeric(trial, index), trial.best),
-    text: (trial) => `${model.head.parameters[index].name} = ${setting(trial.values[index])}`,
+    y: () => ({ ...scatterRange(), label: scatterY || model.head.metric }),
+    place: (trial) => placed(numeric(trial, index), scatterValue(trial)),
+    text: (trial) =>
+      `${model.head.parameters[index].name} = ${setting(trial.values[index])}` +
+      (scatterY ? `, ${scatterY} = ${number(scatterValue(trial))}` : ""),
   });
 }
 
@@ -137,9 +169,18 @@ function scoreEnds() {
 }
 
 function scoreRange() {
-  const { min: low, max: high } = scoreEnds();
-  const margin = (high - low || Math.abs(high) || 1) * 0.06;
-  return { min: low - margin, max: high + margin };
+  return withMargin(scoreEnds());
+}
+
+function withMargin({ min, max }) {
+  const margin = (max - min || Math.abs(max) || 1) * 0.06;
+  return { min: min - margin, max: max + margin };
+}
+
+function scatterRange() {
+  if (!scatterY) return scoreRange();
+  const values = model.trials.map(scatterValue).filter((value) => value !== null);
+  return withMargin({ min: Math.min(...values), max: Math.max(...values) });
 }
 
 function drawDots(context, map, place) {

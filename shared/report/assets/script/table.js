@@ -2,6 +2,8 @@
 
 const ROWS = 50;
 const PARAMETER_COLUMNS_MAX = 12;
+// More metrics beside the objective are shown with their trial only.
+const METRIC_COLUMNS_MAX = 3;
 
 // `down` is null until the direction of the objective is known: the best trial comes first.
 const table = { sort: "best", down: null, page: 0 };
@@ -23,6 +25,11 @@ function columns() {
     get: (trial) => (parameter.type === "categorical" ? trial.values[index] : numeric(trial, index)),
     text: (trial) => setting(trial.values[index]),
   }));
+  const names = metricNames();
+  const metrics = names.map((name) => {
+    const get = (trial) => trial.metrics?.[name] ?? null;
+    return plain(`m-${name}`, name, get, (trial) => number(get(trial)));
+  });
   return [
     plain("number", "trial", (trial) => trial.number),
     plain(
@@ -39,6 +46,7 @@ function columns() {
     ),
     plain("epochs", "epochs", (trial) => trial.epochs),
     words("outcome", "outcome", (trial) => OUTCOME_WORDS[trial.outcome]),
+    ...(names.length > METRIC_COLUMNS_MAX ? [] : metrics),
     ...parameters.slice(0, PARAMETER_COLUMNS_MAX),
     plain("bracket", "bracket", (trial) => trial.bracket),
     plain("jobs", "jobs", (trial) => trial.jobs.length),
@@ -153,6 +161,7 @@ function records() {
     best: trial.best,
     best_epoch: trial.bestEpoch,
     last: trial.last,
+    metrics: trial.metrics ?? {},
     hyperparameters: Object.fromEntries(
       model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index]]),
     ),
@@ -165,6 +174,7 @@ function records() {
 
 function csv() {
   const names = model.head.parameters.map((parameter) => parameter.name);
+  const metrics = metricNames();
   const head = [
     "trial",
     "bracket",
@@ -173,6 +183,7 @@ function csv() {
     "best",
     "best_epoch",
     "last",
+    ...metrics,
     ...names,
     "jobs",
     "billed_seconds",
@@ -187,6 +198,7 @@ function csv() {
     record.best,
     record.best_epoch,
     record.last,
+    ...metrics.map((name) => record.metrics[name]),
     ...names.map((name) => record.hyperparameters[name]),
     record.jobs.join(" "),
     record.billed_seconds,
