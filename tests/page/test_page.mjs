@@ -234,6 +234,29 @@ test("other metrics are a vertical axis, columns and a part of a trial", async (
   await many.context().close();
 });
 
+test("a far outlier flattens no chart, and is marked at the edge", async () => {
+  const range = async (bad) => {
+    const url = changed(`outlier-${bad}`, states.promoted, ({ trials, head }) => {
+      const worst = trials.find((trial) => trial.number !== head.best.trial && trial.curve.values.length > 0);
+      const far = head.objective === "Maximize" ? -bad : bad;
+      [worst.curve.values[0], worst.best, worst.metrics] = [far, far, { loss: bad }];
+      for (const trial of trials) trial.metrics ??= { loss: trial.number };
+    });
+    const page = await open(browser, url);
+    await page.getByLabel("Vertical axis").selectOption("loss");
+    const notes = [];
+    for (const chart of ["curves", "progress", "scatter"]) notes.push(await text(page, `${chart}-clipped`));
+    const picture = await page.evaluate(() => document.querySelector("#curves-chart canvas").toDataURL());
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+    return [notes, picture];
+  };
+  // The same picture for each distance, so the outlier has no part in the range.
+  const [notes, picture] = await range(1e9);
+  assert.deepEqual(notes, Array(3).fill("1 value outside the axis: clipped to its edge, with a triangle."));
+  assert.deepEqual(await range(1e6), [notes, picture]);
+});
+
 test("dragging zooms a chart, and a button shows all again", async () => {
   const page = await open(browser, states.ended.url);
   const picture = () => page.evaluate(() => document.querySelector("#curves-chart canvas").toDataURL());

@@ -1,7 +1,5 @@
 // Learning curves: a line for each trial, rungs as guides, judged points as marks, the best trial on top.
 
-// The share of values within the first range of the axis. Diverged trials would flatten the other curves.
-const SHOWN_SHARE = 0.98;
 // More marks hide the curves.
 const MARKS_MAX = 3000;
 
@@ -20,6 +18,7 @@ function initCurves() {
       steps: WHOLE_STEPS,
     }),
     y: () => ({ ...valueRange(model.trials), label: model.head.metric }),
+    note: "curves-clipped",
     draw: drawCurves,
     overlay: (context, map, trial) => {
       drawCurve(context, map, trial, palette.bg, 6);
@@ -69,13 +68,8 @@ function valueRange(trials) {
   const values = [];
   for (const trial of trials) for (const value of trial.curve.values) if (value !== null) values.push(value);
   if (values.length === 0) return { min: 0, max: 1 };
-  const sorted = Float64Array.from(values).sort();
-  const cut = Math.floor(sorted.length * (1 - SHOWN_SHARE));
-  const more = model.head.objective === "Maximize";
-  const low = more ? sorted[cut] : sorted[0];
-  const high = more ? sorted[sorted.length - 1] : sorted[sorted.length - 1 - cut];
-  const margin = (high - low || Math.abs(high) || 1) * 0.04;
-  return { min: low - margin, max: high + margin };
+  const best = values.reduce((one, other) => (gain(other, one) > 0 ? other : one));
+  return withMargin(robustRange(values, best), 0.04);
 }
 
 function drawCurves(context, map) {
@@ -146,6 +140,10 @@ function strokeCurve(context, map, trial) {
   if (values.length === 1 && values[0] !== null)
     context.arc(map.x(epochAt(trial, 0)), map.y(values[0]), 1.5 * map.ratio, 0, 7);
   context.stroke();
+  context.fillStyle = context.strokeStyle;
+  values.forEach((value, i) => {
+    if (value !== null && map.outside(value)) drawOutside(context, map, epochAt(trial, i), value);
+  });
 }
 
 function drawCurve(context, map, trial, colour, width) {

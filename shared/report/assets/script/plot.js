@@ -37,8 +37,48 @@ function trialLines(trial, first) {
   ].filter(Boolean);
 }
 
-// Returns how values become pixels of the plot area whose corner is at (left, top).
-function mapping(plot, left, top) {
+// The share of the values at each end that may be far outliers.
+const OUTLIERS_SHARE = 0.05;
+// An outlier is far if its distance from the other values is more than this multiple of their range.
+const FAR = 3;
+
+// Returns the range of the values without far outliers, which would flatten the others. It includes `best`, and `clipped`
+// is the number of values outside.
+function robustRange(values, best = null) {
+  const sorted = Float64Array.from(values).sort();
+  const last = sorted.length - 1;
+  const cut = Math.min(Math.ceil(last * OUTLIERS_SHARE), last >> 2);
+  const [low, high] = [sorted[cut], sorted[last - cut]];
+  const size = high - low;
+  const isFar = (distance) => size > 0 && distance > FAR * size;
+  const min = Math.min(isFar(low - sorted[0]) ? low - size / 4 : sorted[0], best ?? Infinity);
+  const max = Math.max(isFar(sorted[last] - high) ? high + size / 4 : sorted[last], best ?? -Infinity);
+  return { min, max, clipped: sorted.filter((value) => value < min || value > max).length };
+}
+
+function withMargin({ min, max, clipped }, share) {
+  const margin = (max - min || Math.abs(max) || 1) * share;
+  return { min: min - margin, max: max + margin, clipped };
+}
+
+function clippedText({ clipped }) {
+  return clipped ? `${counted(clipped, "value")} outside the axis: clipped to its edge, with a triangle` : "";
+}
+
+// Draws a triangle at the edge for a value outside the axis.
+function drawOutside(context, map, x, value) {
+  const size = 3.5 * map.ratio;
+  const [middle, edge] = [map.x(x), map.y(value)];
+  const base = edge + 2 * size * map.outside(value);
+  context.beginPath();
+  context.moveTo(middle, edge);
+  context.lineTo(middle - size, base);
+  context.lineTo(middle + size, base);
+  context.fill();
+}
+
+// Returns how values become pixels of the plot area whose corner is at (left, top). Values outside `ends` are at its edge.
+function mapping(plot, ends, left, top) {
   const scale = (key, start, size, up) => {
     const { min, max, distr } = plot.scales[key];
     const [from, to] = distr === 3 ? [Math.log10(min), Math.log10(max)] : [min, max];
@@ -47,9 +87,12 @@ function mapping(plot, left, top) {
     return distr === 3 ? (value) => place(Math.log10(value)) : place;
   };
   const { width, height } = plot.bbox;
+  const y = scale("y", top, height, true);
   return {
     x: scale("x", left, width, false),
-    y: scale("y", top, height, true),
+    y: (value) => y(Math.max(ends.min, Math.min(ends.max, value))),
+    // 1 above the axis, -1 below it.
+    outside: (value) => Number(value > ends.max) - Number(value < ends.min),
     left,
     top,
     width,
@@ -59,7 +102,7 @@ function mapping(plot, left, top) {
 }
 
 // Creates a chart in `host`. `options`: `label`, `height`, `x` and `y` (functions that return `min`, `max`, `log`, `label`,
-// `format`, `ticks`), `draw(context, map)`, `overlay(context, map, trial)`, `nearest(x, y, map)`, `items()`.
+// `format`, `ticks`, `clipped`), `note` (the ID of a text about clipped values), `draw(context, map)`, `overlay(context, map, trial)`, `nearest(x, y, map)`, `items()`.
 function createChart(host, options) {
   const chart = { host, options, plot: null, zoomed: false };
   host.classList.add("chart");
@@ -84,7 +127,10 @@ function resize(chart) {
 // Draws a chart anew: after a change of data, filter or theme. Keeps the zoom.
 function refresh(chart) {
   const [x, y] = [chart.options.x(), chart.options.y()];
-  chart.host.setAttribute("aria-label", chart.options.label());
+  const clipped = clippedText(y);
+  chart.ends = y;
+  chart.host.setAttribute("aria-label", chart.options.label() + (clipped && `. ${clipped}`));
+  if (chart.options.note) byId(chart.options.note).textContent = clipped && `${clipped}.`;
   const shape = JSON.stringify([x.log, y.log, x.label, y.label, x.ticks ?? null, y.ticks ?? null]);
   if (chart.plot && chart.shape !== shape) {
     chart.plot.destroy();
@@ -160,8 +206,8 @@ function build(chart, x, y) {
       },
       hooks: {
         setSelect: [(plot) => (chart.zoomed = chart.zoomed || plot.select.width > 0)],
-        drawAxes: options.series ? [(plot) => clipped(plot, options.draw)] : [],
-        draw: options.series ? [] : [(plot) => clipped(plot, options.draw)],
+        drawAxes: options.series ? [(plot) => inside(plot, chart)] : [],
+        draw: options.series ? [] : [(plot) => inside(plot, chart)],
       },
     },
     options.data?.() ?? [
@@ -185,13 +231,13 @@ function build(chart, x, y) {
   });
 }
 
-function clipped(plot, draw) {
+function inside(plot, { options, ends }) {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
-  draw(ctx, mapping(plot, bbox.left, bbox.top), plot);
+  options.draw(ctx, mapping(plot, ends, bbox.left, bbox.top), plot);
   ctx.restore();
 }
 
@@ -202,12 +248,12 @@ function drawOverlay(chart) {
   if (over.width !== width || over.height !== height) [over.width, over.height] = [width, height];
   const context = over.getContext("2d");
   context.clearRect(0, 0, width, height);
-  if (model.hovered) chart.options.overlay(context, mapping(plot, 0, 0), model.hovered);
+  if (model.hovered) chart.options.overlay(context, mapping(plot, chart.ends, 0, 0), model.hovered);
 }
 
 function point(chart, event) {
   const box = chart.plot.over.getBoundingClientRect();
-  const map = mapping(chart.plot, 0, 0);
+  const map = mapping(chart.plot, chart.ends, 0, 0);
   const [x, y] = [(event.clientX - box.left) * map.ratio, (event.clientY - box.top) * map.ratio];
   if (chart.options.read) {
     tooltip.show(event, chart.options.read(x, map));

@@ -12,6 +12,7 @@ function initProgress() {
       progressBy === "trials"
         ? { min: -0.5, max: Math.max(1, model.trials.length) - 0.5, label: "trial", steps: WHOLE_STEPS }
         : { min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS },
+    note: "progress-clipped",
     y: () => ({ ...scoreRange(), label: model.head.metric }),
     place: (trial) => placed(progressAt(trial), trial.best),
     text: (trial) => (progressBy === "trials" ? null : `at ${clock(progressAt(trial) * 1000)}`),

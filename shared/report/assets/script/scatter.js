@@ -81,6 +81,7 @@ function scatter(host, index) {
     label: () => `${scatterY || model.head.metric} by ${model.head.parameters[index].name}`,
     height: () => 210,
     x: () => parameterScale(index),
+    note: "scatter-clipped",
     y: () => ({ ...scatterRange(), label: scatterY || model.head.metric }),
     place: (trial) => placed(numeric(trial, index), scatterValue(trial)),
     text: (trial) =>
@@ -161,26 +162,19 @@ function shortName(text) {
   return text.length > 10 ? `${text.slice(0, 9)}…` : text;
 }
 
-// Returns the range of the best values. The worst few may lie outside.
+// Returns the range of the best values without far outliers.
 function scoreEnds() {
-  const values = model.ranked.map((trial) => trial.best);
-  const [best, worst] = [values[0], values[Math.ceil((values.length - 1) * SHOWN_SHARE)]];
-  return { min: Math.min(best, worst), max: Math.max(best, worst) };
+  const values = model.trials.map((trial) => trial.best).filter((value) => value !== null);
+  return robustRange(values, model.ranked[0].best);
 }
 
 function scoreRange() {
-  return withMargin(scoreEnds());
-}
-
-function withMargin({ min, max }) {
-  const margin = (max - min || Math.abs(max) || 1) * 0.06;
-  return { min: min - margin, max: max + margin };
+  return withMargin(scoreEnds(), 0.06);
 }
 
 function scatterRange() {
   if (!scatterY) return scoreRange();
-  const values = model.trials.map(scatterValue).filter((value) => value !== null);
-  return withMargin({ min: Math.min(...values), max: Math.max(...values) });
+  return withMargin(robustRange(model.trials.map(scatterValue).filter((value) => value !== null)), 0.06);
 }
 
 function drawDots(context, map, place) {
@@ -191,15 +185,22 @@ function drawDots(context, map, place) {
     context.fillStyle = palette[outcome];
     for (const trial of model.shown) {
       const at = trial.outcome === outcome && place(trial);
-      if (!at) continue;
-      context.beginPath();
-      context.arc(map.x(at[0]), map.y(at[1]), radius, 0, 7);
-      context.fill();
+      if (at) drawDot(context, map, at, radius);
     }
   }
   context.globalAlpha = 1;
   if (!best || !place(best) || !model.shown.includes(best)) return;
   drawRing(context, map, place(best), 4.5, palette.accent, palette.bg);
+}
+
+function drawDot(context, map, [x, y], radius) {
+  if (map.outside(y)) {
+    drawOutside(context, map, x, y);
+    return;
+  }
+  context.beginPath();
+  context.arc(map.x(x), map.y(y), radius, 0, 7);
+  context.fill();
 }
 
 function drawRing(context, map, [x, y], radius, colour, edge) {
