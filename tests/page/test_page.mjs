@@ -257,6 +257,38 @@ test("a far outlier flattens no chart, and is marked at the edge", async () => {
   assert.deepEqual(await range(1e6), [notes, picture]);
 });
 
+test("trials with one category do not cover each other", async () => {
+  const url = changed("jitter", states.promoted, ({ trials, head }) => {
+    head.parameters.push({ name: "optimizer", type: "categorical", values: ["adam", "sgd"] });
+    for (const trial of trials) {
+      trial.values.push("sgd");
+      trial.best = 0.5;
+    }
+  });
+  const read = async () => {
+    const page = await open(browser, url);
+    const { trials } = await documentOf(page);
+    const plot = page.locator("#scatter-body .chart[aria-label$=' by optimizer'] .u-over");
+    await plot.scrollIntoViewIfNeeded();
+    // All trials have the same value, so they are in one row.
+    const area = await plot.boundingBox();
+    const places = new Map();
+    // The second of two categories has the right half.
+    for (let x = Math.ceil(area.width / 2); x < area.width; x++) {
+      await page.mouse.move(area.x + x, area.y + area.height / 2);
+      if (!(await page.locator("#tooltip").isVisible())) continue;
+      const shown = await page.locator("#tooltip").textContent();
+      assert.match(shown, /optimizer = sgd/);
+      const number = shown.match(/^trial (\d+)/)[1];
+      if (!places.has(number)) places.set(number, x);
+    }
+    assert.equal(places.size, trials.length);
+    await page.context().close();
+    return [...places];
+  };
+  assert.deepEqual(await read(), await read());
+});
+
 test("dragging zooms a chart, and a button shows all again", async () => {
   const page = await open(browser, states.ended.url);
   const picture = () => page.evaluate(() => document.querySelector("#curves-chart canvas").toDataURL());

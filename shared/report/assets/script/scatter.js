@@ -39,6 +39,14 @@ function renderScatterY() {
   byId("scatter-title").textContent = scatterY ? `Last ${scatterY} by hyperparameter` : "Best value by hyperparameter";
 }
 
+// Returns the place of a trial on the axis of a hyperparameter. Trials of one category spread by their number, so that they
+// do not cover each other: multiples of the golden ratio are far apart.
+function scatterAt(trial, index) {
+  const value = numeric(trial, index);
+  if (value === null || model.head.parameters[index].type !== "categorical") return value;
+  return value + (((trial.number * 0.618034) % 1) - 0.5) * 0.6;
+}
+
 function scatterValue(trial) {
   return scatterY ? (trial.metrics?.[scatterY] ?? null) : trial.best;
 }
@@ -83,7 +91,7 @@ function scatter(host, index) {
     x: () => parameterScale(index),
     note: "scatter-clipped",
     y: () => ({ ...scatterRange(), label: scatterY || model.head.metric }),
-    place: (trial) => placed(numeric(trial, index), scatterValue(trial)),
+    place: (trial) => placed(scatterAt(trial, index), scatterValue(trial)),
     text: (trial) =>
       `${model.head.parameters[index].name} = ${setting(trial.values[index])}` +
       (scatterY ? `, ${scatterY} = ${number(scatterValue(trial))}` : ""),
