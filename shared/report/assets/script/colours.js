@@ -80,6 +80,11 @@ function colourOf(trial) {
   return palette[trial.outcome];
 }
 
+// Returns the dashes of the line of a trial: a failed trial differs from a stopped one by more than its grey.
+function dashesOf(trial, ratio) {
+  return trial.outcome === "failed" ? [5 * ratio, 3 * ratio] : [];
+}
+
 // Returns a computed colour, `rgb(r, g, b)`, with an opacity.
 function faded(colour, opacity) {
   return colour.replace("rgb(", "rgba(").replace(")", `, ${opacity})`);

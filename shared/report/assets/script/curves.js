@@ -139,7 +139,9 @@ function strokeCurve(context, map, trial) {
   // A single value is a dot.
   if (values.length === 1 && values[0] !== null)
     context.arc(map.x(epochAt(trial, 0)), map.y(values[0]), 1.5 * map.ratio, 0, 7);
+  context.setLineDash(dashesOf(trial, map.ratio));
   context.stroke();
+  context.setLineDash([]);
   context.fillStyle = context.strokeStyle;
   values.forEach((value, i) => {
     if (value !== null && map.outside(value)) drawOutside(context, map, epochAt(trial, i), value);
@@ -163,10 +165,7 @@ function drawMarks(context, map, trial, radius) {
     const [x, y] = [map.x(judged.epoch), map.y(judged.value)];
     context.beginPath();
     if (judged.continues === false) {
-      context.moveTo(x - size, y - size);
-      context.lineTo(x + size, y + size);
-      context.moveTo(x + size, y - size);
-      context.lineTo(x - size, y + size);
+      cross(context, x, y, size);
       context.stroke();
     } else {
       context.arc(x, y, size, 0, 7);

@@ -123,8 +123,10 @@ function strokeTrials(context, { axes }, trials, colour, alpha) {
       else context.moveTo(axis.x, axis.y(value));
       pen = true;
     }
+    context.setLineDash(dashesOf(trial, 1));
     context.stroke();
   }
+  context.setLineDash([]);
 }
 
 function drawAxes(context, { axes, bottom, step }) {

@@ -65,6 +65,14 @@ function clippedText({ clipped }) {
   return clipped ? `${counted(clipped, "value")} outside the axis: clipped to its edge, with a triangle` : "";
 }
 
+// Adds a cross to the path.
+function cross(context, x, y, size) {
+  context.moveTo(x - size, y - size);
+  context.lineTo(x + size, y + size);
+  context.moveTo(x + size, y - size);
+  context.lineTo(x - size, y + size);
+}
+
 // Draws a triangle at the edge for a value outside the axis.
 function drawOutside(context, map, x, value) {
   const size = 3.5 * map.ratio;

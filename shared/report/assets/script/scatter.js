@@ -190,10 +190,11 @@ function drawDots(context, map, place) {
   const best = model.trials[model.head.best?.trial];
   context.globalAlpha = model.trials.length > 500 ? 0.55 : 0.8;
   for (const [outcome] of OUTCOMES) {
-    context.fillStyle = palette[outcome];
+    context.fillStyle = context.strokeStyle = palette[outcome];
+    context.lineWidth = 1.5 * map.ratio;
     for (const trial of model.shown) {
       const at = trial.outcome === outcome && place(trial);
-      if (at) drawDot(context, map, at, radius);
+      if (at) drawDot(context, map, at, radius, outcome === "failed");
     }
   }
   context.globalAlpha = 1;
@@ -201,14 +202,19 @@ function drawDots(context, map, place) {
   drawRing(context, map, place(best), 4.5, palette.accent, palette.bg);
 }
 
-function drawDot(context, map, [x, y], radius) {
+function drawDot(context, map, [x, y], radius, isCross) {
   if (map.outside(y)) {
     drawOutside(context, map, x, y);
     return;
   }
   context.beginPath();
-  context.arc(map.x(x), map.y(y), radius, 0, 7);
-  context.fill();
+  if (isCross) {
+    cross(context, map.x(x), map.y(y), radius);
+    context.stroke();
+  } else {
+    context.arc(map.x(x), map.y(y), radius, 0, 7);
+    context.fill();
+  }
 }
 
 function drawRing(context, map, [x, y], radius, colour, edge) {
