@@ -226,8 +226,9 @@ test("other metrics are a vertical axis, columns and a part of a trial", async (
   assert.deepEqual(page.problems, []);
   await page.context().close();
 
-  // Many metrics would make the table too wide.
-  const many = await open(browser, withMetrics(["a1", "a2", "a3", "a4"]));
+  // Many metrics would make the table too wide, and a long name the choice.
+  const many = await open(browser, withMetrics(["a1", "a2", "a3", "a".repeat(64)]), { width: 360, height: 740 });
+  assert.ok(await many.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
   assert.equal(await many.locator("#table-head").getByRole("button", { name: "a1" }).count(), 0);
   assert.equal(await many.locator("#scatter-y option").count(), 5);
   assert.equal(trials.length, await many.locator("#table-body tr").count());
