@@ -33,6 +33,15 @@ const CREATE: &str = "CreateHyperParameterTuningJob";
 /// The code of an error because a tuning has the name already.
 const NAME_TAKEN: &str = "ResourceInUse";
 
+/// What this machine gives to training jobs.
+#[derive(Debug)]
+struct Machine {
+    /// The data of channels.
+    channels: Vec<Channel>,
+    /// The number of GPUs, if the processes share them.
+    devices: Option<NonZeroU32>,
+}
+
 /// The API of this machine.
 #[derive(Debug)]
 struct LocalApi {
@@ -41,8 +50,7 @@ struct LocalApi {
     data_dir: PathBuf,
     /// The training command, for `resume`; `None` if it is not Unicode.
     record: Option<RunRecord>,
-    /// The data of channels on this machine.
-    channels: Vec<Channel>,
+    machine: Machine,
     /// One submission at a time, since two of the same name write the same record.
     submitting: Mutex<()>,
 }
@@ -55,6 +63,8 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let record = RunRecord::here(&options.command, &options.processes);
     let devices = options.processes.device_names()?;
     let slots = options.processes.slots.unwrap_or_else(|| count(&devices).unwrap_or_else(cores));
+    let machine = Machine { channels: options.channels, devices: count(&devices) };
+    let slots = machine.devices.map_or(slots, |devices| slots.min(devices));
     let mut signals = Signals::listen()?;
     let config = HostConfig {
         data_dir: data_dir.clone(),
@@ -86,7 +96,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     };
     let ends = ends::Ends::begin(&host, &data_dir).await;
     let source = live::Source::Local { store: Arc::clone(host.store()), place: place_of(&data_dir) };
-    let api = Arc::new(LocalApi::new(&host, data_dir, record, options.channels));
+    let api = Arc::new(LocalApi::new(&host, data_dir, record, machine));
     let (pages, streams) = live::router(source);
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
@@ -178,17 +188,26 @@ fn is_create(request: &HttpRequest) -> bool {
         && (request.path == "/tuning-jobs" || request.path == "/" && target == Some(CREATE))
 }
 
-/// Adds the defaults of this machine to a submission, as `run` does.
-fn local_request(body: &[u8], channels: &[Channel]) -> Result<Request, RequestError> {
-    let mut body = read_body(body)?;
-    channels::replace(&mut body, channels);
-    let request = ask::check_local(body)?;
-    ask::check_new(&request)?;
-    Ok(request)
+impl Machine {
+    /// Adds the defaults of this machine to a submission, as `run` does.
+    fn request(&self, body: &[u8]) -> Result<Request, RequestError> {
+        let mut body = read_body(body)?;
+        channels::replace(&mut body, &self.channels);
+        let request = ask::check_local(body)?;
+        ask::check_new(&request)?;
+        let instances = request.instance_count();
+        match self.devices.map(NonZeroU32::get).filter(|devices| *devices < instances) {
+            None => Ok(request),
+            Some(devices) => {
+                let message = format!("{instances} processes cannot share the {devices} GPUs of this server");
+                Err(RequestError::field("TrainingJobDefinition.ResourceConfig.InstanceCount", &message))
+            }
+        }
+    }
 }
 
 impl LocalApi {
-    fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>, channels: Vec<Channel>) -> Self {
+    fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>, machine: Machine) -> Self {
         let submit = Submit {
             store: Arc::clone(host.store()),
             prices: NoPrices,
@@ -201,7 +220,7 @@ impl LocalApi {
             place: place_of(&data_dir),
             data_dir,
             record,
-            channels,
+            machine,
             submitting: Mutex::new(()),
         }
     }
@@ -209,7 +228,7 @@ impl LocalApi {
     /// Returns the name and the body of a submission with the defaults of this machine. Records the training command first,
     /// so that a crash leaves no tuning without one.
     async fn accept(&self, body: &[u8]) -> Result<(String, Vec<u8>), ApiError> {
-        let request = local_request(body, &self.channels)?;
+        let request = self.machine.request(body)?;
         let name = request.name().to_owned();
         let (data_dir, record, of_name) = (self.data_dir.clone(), self.record.clone(), name.clone());
         let recorded =

@@ -11,8 +11,8 @@ use crate::run::devices::Devices;
 /// How training processes are started, interrupted and stopped.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Processes {
-    /// Training processes at once; further training jobs wait [default: as many as the request allows; with `serve`, one
-    /// for each processor core]
+    /// Training processes at once; further training jobs wait [default: no limit; with `serve` one for each GPU of
+    /// --devices, else for each processor core]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<NonZeroU32>,
     /// GPUs that the training processes share, for example 0,1,2,3, or `auto` to ask nvidia-smi. Each process sees its own
@@ -46,7 +46,8 @@ pub(crate) struct Limits {
     /// End the tuning after this time, for example 30m or 8h, at least 2m; replaces ResourceLimits.MaxRuntimeInSeconds
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) max_time: Option<Duration>,
-    /// Spend at most USD dollars; replaces Controller.MaxCostUsd. This machine needs Controller.InstancePricesUsdPerHour
+    /// Spend at most USD dollars; replaces Controller.MaxCostUsd. On this machine the request needs
+    /// Controller.InstancePricesUsdPerHour too
     #[arg(long, value_name = "USD", value_parser = parse_usd)]
     pub(crate) max_cost: Option<f64>,
 }

@@ -16,8 +16,8 @@ COMMAND, as with `hyperband run`. GET /ping returns 200 once the service is read
 There is no authentication: everyone who can reach the address can start COMMAND.
 
 Prints the address as one line to standard output, and each state change of a job to standard error. SIGTERM and \
-SIGINT end all training processes and the service. After a restart on the same folder, spot jobs continue and \
-on-demand jobs have failed.
+SIGINT end all training processes and the service. A restart on the same folder continues the jobs; after \
+kill -9, on-demand jobs have failed.
 
 An endpoint on this machine needs no AWS credentials. Amazon EventBridge rejects event sources that begin with `aws.`: \
 set --event-source if you send events to it or to an emulator that does the same.

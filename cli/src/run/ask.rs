@@ -99,6 +99,7 @@ fn checked(
     }
     tries::append(&mut body, edits.tries);
     limit(&mut body, edits.limits);
+    channels::check_names(&body, edits.channels)?;
     channels::replace(&mut body, edits.channels);
     check(body).map_err(|error| invalid_request(&error))
 }

@@ -27,7 +27,7 @@ fn hyperparameters_are_arguments_where_the_command_names_them() {
 }
 
 #[test]
-fn all_hyperparameters_are_arguments_and_resume_repeats_that() {
+fn all_hyperparameters_are_arguments_and_the_option_is_recorded() {
     let world = World::new(SHOW);
     world.run(&["--pass-args", "--jobs", "1", "--try", "x=0.5"]).with_code(0);
     let line = first_line(&world, "0");
@@ -38,14 +38,15 @@ fn all_hyperparameters_are_arguments_and_resume_repeats_that() {
 
 #[test]
 fn processes_share_the_devices() {
-    let world = World::new(SHOW);
+    // Each job waits for the other, so both run at once.
+    let world = World::new(&format!(
+        "{SHOW}\n: > slot-$SM_SLOT; until [ -e slot-0 ] && [ -e slot-1 ]; do sleep 0.02; done"
+    ));
     world.run(&["--devices", "0,1,2,3", "--jobs", "2"]).with_code(0);
-    let mut lines = ["0", "1"].map(|trial| first_line(&world, trial));
-    lines.sort_by_key(|line| line.split(" | ").nth(1).map(str::to_owned));
-    for line in &lines {
-        let own = line.split(" | ").nth(1).unwrap();
-        assert!(["0 2 0,1", "1 2 2,3"].contains(&own), "{own}");
-    }
+    let own = |trial: &str| first_line(&world, trial).split(" | ").nth(1).unwrap().to_owned();
+    let mut places = ["0", "1"].map(own);
+    places.sort();
+    assert_eq!(places, ["0 2 0,1", "1 2 2,3"]);
     let mut body = request("t");
     body["TrainingJobDefinition"]["ResourceConfig"]["InstanceCount"] = 3.into();
     world.write_request("request.json", &body);
@@ -90,6 +91,11 @@ fn a_channel_of_the_command_line_replaces_data_in_s3() {
     let ended = world.run(&["--channel", "train=data", "--jobs", "2", "--output", "json"]).with_code(0);
     let best = &ended.json()["TuningJob"]["BestTrainingJob"];
     assert_eq!(best["FinalHyperParameterTuningJobObjectiveMetric"]["Value"], 0.625, "{best}");
+    let unknown = world.run(&["--fresh", "--channel", "trian=data"]).with_code(2);
+    assert!(
+        unknown.err.contains("--channel trian: the request has no such channel (it has train)"),
+        "{unknown:?}"
+    );
     let wrong = world.run(&["--channel", "train"]).with_code(2);
     assert!(wrong.err.contains("expected NAME=PATH"), "{wrong:?}");
 }

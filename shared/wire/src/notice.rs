@@ -63,8 +63,8 @@ impl Notice {
             LogProblem::Burst { epochs } => notice(
                 "OutputBuffered",
                 format!(
-                    "{epochs} epochs arrived at once: the program's output is buffered. A trial can only be stopped \
-                     after its values arrive."
+                    "{epochs} epochs arrived at once: the program's output is buffered, or its epochs are very \
+                     short. A trial can only be stopped after its values arrive."
                 ),
                 "Flush the output after every epoch: set PYTHONUNBUFFERED=1 for Python, or run other programs with \
                  `stdbuf -oL`."

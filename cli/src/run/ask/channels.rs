@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 use wire::request::{Request, RequestError, Violation};
 
+use crate::failure::Failure;
+
 const CHANNELS: &str = "/TrainingJobDefinition/InputDataConfig";
 const URI: &str = "/DataSource/S3DataSource/S3Uri";
 
@@ -30,7 +32,7 @@ impl FromStr for Channel {
 pub(crate) fn replace(body: &mut Value, given: &[Channel]) {
     let channels = body.pointer_mut(CHANNELS).and_then(Value::as_array_mut);
     for channel in channels.into_iter().flatten() {
-        let own = given.iter().find(|own| channel["ChannelName"].as_str() == Some(&own.name));
+        let own = given.iter().rev().find(|own| channel["ChannelName"].as_str() == Some(&own.name));
         let Some(own) = own else { continue };
         let uri = Value::from(own.path.to_string_lossy());
         match channel.pointer_mut(URI) {
@@ -38,6 +40,16 @@ pub(crate) fn replace(body: &mut Value, given: &[Channel]) {
             None => channel["DataSource"] = json!({"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": uri}}),
         }
     }
+}
+
+/// Fails if the request has no channel of a given name.
+pub(crate) fn check_names(body: &Value, given: &[Channel]) -> Result<(), Failure> {
+    let channels = body.pointer(CHANNELS).and_then(Value::as_array).into_iter().flatten();
+    let names: Vec<&str> = channels.filter_map(|channel| channel["ChannelName"].as_str()).collect();
+    let Some(unknown) = given.iter().find(|own| !names.contains(&own.name.as_str())) else { return Ok(()) };
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let message = format!("--channel {}: the request has no such channel (it has {known})", unknown.name);
+    Err(Failure::usage(message).hint("correct the name, or add the channel to InputDataConfig"))
 }
 
 /// Replaces each path by its `file://` URI. The training program and `check` may run in different folders.
@@ -71,7 +83,7 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
         let found = uri.map_or_else(|| "its data source".to_owned(), |uri| format!("'{uri}'"));
         let message = format!(
             "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and add \
-             --channel {name}=PATH, or set S3DataSource.S3Uri to its path, for example \"data/{name}\" (at '{path}')"
+             --channel {name}=PATH to `run` or `serve`, or set S3DataSource.S3Uri to its path, for example \"data/{name}\" (at '{path}')"
         );
         Some(Violation { path, message })
     });

@@ -56,7 +56,9 @@ pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Value, RequestError> {
 /// Returns whether a text begins like no JSON value, for example YAML.
 fn is_no_json(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    text.trim_ascii_start().first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'-')
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    let first = lines.filter_map(<[u8]>::first).find(|first| **first != b'#');
+    first.is_some_and(|first| first.is_ascii_alphabetic() || *first == b'-')
 }
 
 fn invalid(message: String) -> RequestError {

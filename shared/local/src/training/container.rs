@@ -206,9 +206,9 @@ fn environment(
     let own = Hyperparameters::of(&request.hyperparameters);
     put("SM_USER_ARGS", json!(own.options()).to_string());
     let mut hyperparameters = serde_json::Map::new();
-    for (name, value) in own.0 {
+    for (name, value) in own.values() {
         put(&format!("SM_HP_{}", name.to_uppercase()), variable_value(&value));
-        hyperparameters.insert(name, value);
+        hyperparameters.insert(name.clone(), value);
     }
     put("SM_HPS", Value::Object(hyperparameters).to_string());
     let channels: Vec<&str> = request.channels.iter().map(|channel| channel.name.as_str()).collect();

@@ -248,7 +248,8 @@ impl Driver<'_> {
     fn wait_left(&self, created: Time, time: Time) -> Duration {
         let queued = self.queued.get().copied().unwrap_or(Millis::ZERO);
         self.job.request.max_wait_seconds.map_or(NEVER, |seconds| {
-            Duration::from_secs(seconds).min(NEVER).saturating_sub(Duration::from(time - created - queued))
+            let waited = time - created - queued - self.job.closed;
+            Duration::from_secs(seconds).min(NEVER).saturating_sub(Duration::from(waited.or_zero()))
         })
     }
 

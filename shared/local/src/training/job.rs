@@ -21,7 +21,7 @@ use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::slots::Slots;
 use super::store::{self, Layout};
-use tuning::time::Time;
+use tuning::time::{Millis, Time};
 
 /// The state that all jobs share.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ pub(crate) enum UpdateError {
 pub(crate) struct Job {
     pub(crate) request: JobRequest,
     pub(crate) created: Time,
+    /// For how long no service was open since then.
+    pub(crate) closed: Millis,
     region: Option<Region>,
     record: Mutex<Record>,
     ended: AtomicBool,
@@ -86,6 +88,7 @@ impl Job {
         Arc::new(Self {
             request,
             created: record.created,
+            closed: record.closed,
             region: record.region.clone(),
             ended: AtomicBool::new(record.status.ended()),
             in_progress: AtomicBool::new(record.status == Status::InProgress),
@@ -155,10 +158,10 @@ impl Job {
         self.settle(shared, &mut record).await
     }
 
-    /// Notes, for the record of the end, that a process ignored SIGTERM for `grace`.
+    /// Notes, for the record of the end, that a process did not end within `grace` of SIGTERM.
     pub(crate) async fn note_killed(&self, grace: Duration) {
         let reason =
-            format!("the program ignored SIGTERM and was killed after the grace of {} s", grace.as_secs());
+            format!("the program did not end within {} s of SIGTERM and was killed", grace.as_secs());
         self.record.lock().await.failure_reason = Some(reason);
     }
 

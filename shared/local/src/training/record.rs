@@ -161,6 +161,9 @@ pub(crate) struct Record {
     /// Tags added after the creation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) added_tags: BTreeMap<String, String>,
+    /// For how long no service was open since the creation of the job. That is no wait for capacity.
+    #[serde(default, skip_serializing_if = "Millis::is_zero")]
+    pub(crate) closed: Millis,
 }
 
 impl Record {
@@ -185,6 +188,7 @@ impl Record {
             region,
             pool_release: None,
             added_tags: BTreeMap::new(),
+            closed: Millis::ZERO,
         };
         record.enter(Secondary::Starting, now);
         record
@@ -267,6 +271,9 @@ impl Record {
             let last_run = self.runs.last().and_then(|run| run.ended).unwrap_or(now);
             self.ended = Some(last_run);
             self.billable_seconds = Some(self.billable(last_run));
+        } else if status == Status::Failed {
+            // Such a job was refused. Without a bill, its reservation would stay.
+            self.billable_seconds = Some(0);
         }
         let never_got_capacity = secondary == Secondary::MaxWaitTimeExceeded && self.started.is_none();
         if let (true, Some(last)) = (never_got_capacity, self.transitions.last_mut()) {

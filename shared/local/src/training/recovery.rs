@@ -63,6 +63,7 @@ pub(crate) fn settle(record: &mut Record, is_stopping: bool, heartbeat: Option<T
         return if is_recent { Settled::Recent } else { Settled::Old };
     }
     record.end_run(run_end);
+    record.closed = record.closed + (now - run_end).or_zero();
     // An uploading job has trained to its end.
     if is_stopping && record.status == Status::InProgress && record.secondary != Secondary::Uploading {
         record.request_stop(StopCause::User, now);
@@ -84,7 +85,7 @@ pub(crate) fn settle(record: &mut Record, is_stopping: bool, heartbeat: Option<T
         | Secondary::MaxRuntimeExceeded
         | Secondary::MaxWaitTimeExceeded => {
             if record.spot {
-                record.interrupt(now);
+                record.interrupt(run_end);
                 return Settled::Interrupted;
             }
             // Only a kill leaves an on-demand job in these states: a shutdown interrupts it.
@@ -116,6 +117,17 @@ mod tests {
         assert_eq!(record.ran(), Millis(7_500));
         record.finish(End::MaxWait, Time(70_000));
         assert_eq!((record.billable_seconds, record.ended), (Some(8), Some(Time(9_500))));
+    }
+
+    /// The pause counted as a wait for capacity, and the time after a kill as billed.
+    #[test]
+    fn regression_the_time_without_a_service_is_no_wait_and_begins_with_the_interruption() {
+        let mut record = training(true);
+        settle(&mut record, false, Some(Time(9_500)), Time(60_000));
+        assert_eq!(record.closed, Millis(50_500));
+        assert_eq!(record.transitions.last().map(|last| last.start), Some(Time(9_500)));
+        assert_eq!(settle(&mut record, false, Some(Time(70_000)), Time(71_000)), Settled::Continues);
+        assert_eq!(record.closed, Millis(51_500));
     }
 
     #[test]

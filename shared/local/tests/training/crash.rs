@@ -105,18 +105,19 @@ async fn an_on_demand_job_fails_when_its_controller_is_killed() {
 /// Its attempt used up one of `MaxNumberOfTrainingJobs`, and it was reported as failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn regression_an_on_demand_job_continues_after_a_shutdown() {
-    let count = COUNT.replace("trap '' TERM HUP; ", "");
-    let world = World::new(&count).await;
+    let count = "c=$SM_ROOT/checkpoints/n; n=$(cat $c 2>/dev/null || echo 0); echo from $n; echo 1 > $c; \
+                 until [ -e $SM_ROOT/checkpoints/go ]; do sleep 0.02; done";
+    let world = World::new(count).await;
     world.create(&request("cut")).await;
-    let file = world.root().join("jobs/cut/checkpoints/algo-1");
-    until("it has a checkpoint", || file.exists()).await;
+    let checkpoints = world.root().join("jobs/cut/checkpoints");
+    until("it has a checkpoint", || checkpoints.join("n").exists()).await;
     world.service.shutdown().await;
-    let world = world.reopen(&count, |_| {}).await;
-    let end = world.ended("cut").await;
-    assert_eq!(end["TrainingJobStatus"], "Completed");
+    fs::write(checkpoints.join("go"), "").unwrap();
+    let world = world.reopen(count, |_| {}).await;
+    assert_eq!(world.ended("cut").await["TrainingJobStatus"], "Completed");
     let from: Vec<String> =
         world.messages("cut/algo-1-").into_iter().filter(|line| line.starts_with("from")).collect();
-    assert_ne!(from, ["from 0"]);
+    assert_eq!(from, ["from 1"]);
     let described = world.service.describe("cut").await.unwrap();
     assert_eq!(described.interruptions, 1);
 }
@@ -143,8 +144,9 @@ async fn a_job_completes_after_kills_of_the_controller_at_many_points() {
     }
     let world = World::open(folder, "exit 0", |_| {}).await;
     assert_eq!(world.ended("again").await["TrainingJobStatus"], "Completed");
-    // The kills at `Downloading`, at `Training` and of the program.
-    assert!(world.service.describe("again").await.unwrap().interruptions >= 3);
+    // The kills at `Downloading` and at `Training`. A line of the program that the latter killed can come late, and then the
+    // next kill strikes before the folder opens.
+    assert!(world.service.describe("again").await.unwrap().interruptions >= 2);
     assert_eq!(processes(&world.root(), "again"), Vec::<String>::new());
 }
 

@@ -87,8 +87,8 @@ fn stop_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
     Some(started + Millis::from_seconds(stop_seconds(definition, job)))
 }
 
-/// Returns when a running job would have begun to cost money if it had never been interrupted; `None` while it is
-/// interrupted, and if nothing limits the money of the tuning.
+/// Returns when a running job began to cost money, moved by the time of its interruptions. `None` while it is interrupted,
+/// as far as events and sweeps show, and if nothing limits the money of the tuning.
 fn started(state: &State, job: &Job) -> Option<Time> {
     let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
     let runs = is_limited && job.holds_slot() && !job.is_closed() && job.phase != JobPhase::Interrupted;

@@ -87,7 +87,7 @@ pub(in super::super) static JOB: &[Constraint] = &[
     structure("TrainingJobDefinition.ExperimentConfig"),
     text("TrainingJobDefinition.ExperimentConfig.ExperimentName").max(120).pattern(EXPERIMENT),
     text("TrainingJobDefinition.ExperimentConfig.TrialName").max(120).pattern(EXPERIMENT),
-    text("TrainingJobDefinition.ExperimentConfig.TrialComponentDisplayName").max(120).pattern(EXPERIMENT),
+    text("TrainingJobDefinition.ExperimentConfig.TrialComponentDisplayName").max(114).pattern(EXPERIMENT),
     text("TrainingJobDefinition.ExperimentConfig.RunName").max(120).pattern(EXPERIMENT),
     structure("TrainingJobDefinition.MlflowConfig"),
     text("TrainingJobDefinition.MlflowConfig.MlflowResourceArn").required().max(2_048),
