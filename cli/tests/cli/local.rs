@@ -126,7 +126,9 @@ fn a_channel_is_a_path_and_data_elsewhere_is_rejected() {
     for ended in [world.run(&[]), world.hyperband(&["check", "request.json"])] {
         let ended = ended.with_code(2);
         assert!(
-            ended.err.contains("cannot read 's3://example-bucket/data'; download the data, and add --channel")
+            ended
+                .err
+                .contains("cannot read 's3://example-bucket/data'; download the data, and add --channel")
                 && ended.err.contains("for example \"data/train\""),
             "{ended:?}"
         );

@@ -192,15 +192,16 @@ async fn jobs_running_at_shutdown_are_interrupted() {
     world.reaches("on-demand", "Training").await;
     let folder = world.end().await;
     let world = World::open(folder, |_| {}).await;
-    let seen = world.reaches("spot", "Training").await;
-    let states: Vec<String> = seen["SecondaryStatusTransitions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|state| text(&state["Status"]))
-        .collect();
-    assert!(states.contains(&"Interrupted".to_owned()), "{states:?}");
-    world.reaches("on-demand", "Failed").await;
-    world.done("StopTrainingJob", &named("spot")).await;
-    world.reaches("spot", "Stopped").await;
+    for name in ["spot", "on-demand"] {
+        let seen = world.reaches(name, "Training").await;
+        let states: Vec<String> = seen["SecondaryStatusTransitions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|state| text(&state["Status"]))
+            .collect();
+        assert!(states.contains(&"Interrupted".to_owned()), "{name}: {states:?}");
+        world.done("StopTrainingJob", &named(name)).await;
+        world.reaches(name, "Stopped").await;
+    }
 }
