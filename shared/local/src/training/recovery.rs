@@ -130,6 +130,14 @@ mod tests {
         assert_eq!(record.closed, Millis(51_500));
     }
 
+    /// Its bill never came, so its tuning waited forever.
+    #[test]
+    fn regression_a_job_that_was_refused_before_its_start_is_billed_nothing() {
+        let mut record = Record::new(json!({}), None, false, Time(1_000));
+        record.finish(End::Failed("ClientError: too few devices".to_owned()), Time(2_000));
+        assert_eq!((record.started, record.billable_seconds), (None, Some(0)));
+    }
+
     #[test]
     fn a_running_on_demand_job_fails() {
         let mut record = training(false);
