@@ -97,8 +97,8 @@ fn check(batch: &LogBatch, bytes: usize) {
 }
 
 fn check_facts(id: &str, job: JobKey, stream: &str, lines: &[MetricLine]) {
-    let facts = lines_to_facts(job, stream, lines.to_vec());
-    assert_eq!(facts, lines_to_facts(job, stream, lines.to_vec()));
+    let facts = lines_to_facts("logs", job, stream, lines.to_vec());
+    assert_eq!(facts, lines_to_facts("logs", job, stream, lines.to_vec()));
     let keys: BTreeSet<&str> = facts.iter().map(|fact| fact.key.as_str()).collect();
     assert_eq!(keys.len(), facts.len(), "two facts of a batch have the same key");
     let mut recorded_lines = 0;

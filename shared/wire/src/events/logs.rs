@@ -233,20 +233,15 @@ impl StreamLines {
 
     /// Returns the facts of a delivery.
     pub fn into_facts(self, job: JobKey, stream: &str) -> Vec<Recorded> {
-        self.facts(lines_to_facts, job, stream)
+        self.facts("logs", job, stream)
     }
 
     /// Like [`Self::into_facts`], but for a part of the stored log.
     pub fn into_reread_facts(self, job: JobKey, stream: &str) -> Vec<Recorded> {
-        self.facts(reread_to_facts, job, stream)
+        self.facts("read", job, stream)
     }
 
-    fn facts(
-        self,
-        of_lines: fn(JobKey, &str, Vec<MetricLine>) -> Vec<Recorded>,
-        job: JobKey,
-        stream: &str,
-    ) -> Vec<Recorded> {
+    fn facts(self, kind: &str, job: JobKey, stream: &str) -> Vec<Recorded> {
         let begun = self.begun.filter(|begun| !begun.has_value).map(|begun| begun.fact(job, stream));
         let burst = burst(&self.arrived).map(|(at, problem)| Recorded {
             key: format!("problem#burst#{job}"),
@@ -256,21 +251,18 @@ impl StreamLines {
         let problems = problems.filter_map(|problem| Some(problem_to_fact(job, self.at?, problem)));
         let problems: Vec<Recorded> = problems.collect();
         // Whether a burst is a problem depends on the lines before it.
-        burst.into_iter().chain(of_lines(job, stream, self.lines)).chain(begun).chain(problems).collect()
+        burst
+            .into_iter()
+            .chain(lines_to_facts(kind, job, stream, self.lines))
+            .chain(begun)
+            .chain(problems)
+            .collect()
     }
 }
 
-/// Returns the facts of the delivered metric lines of a job. Each fact has at most [`MAX_LINES_PER_FACT`] lines.
-pub fn lines_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
-    facts("logs", job, stream, lines)
-}
-
-/// Like [`lines_to_facts`], but for metric lines read from the stored log.
-pub fn reread_to_facts(job: JobKey, stream: &str, lines: Vec<MetricLine>) -> Vec<Recorded> {
-    facts("read", job, stream, lines)
-}
-
-fn facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> Vec<Recorded> {
+/// Returns the facts of the metric lines of a job. Each fact has at most [`MAX_LINES_PER_FACT`] lines. `kind` begins their
+/// natural keys: `logs` for delivered lines, `read` for lines of the stored log.
+pub fn lines_to_facts(kind: &str, job: JobKey, stream: &str, mut lines: Vec<MetricLine>) -> Vec<Recorded> {
     lines.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     lines.chunks(MAX_LINES_PER_FACT).filter_map(|lines| one_fact(kind, job, stream, lines)).collect()
 }

@@ -15,7 +15,7 @@ use tuning::time::Time;
 use wire::events::EventError;
 use wire::events::logs::{
     Delivery, LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, StreamLines,
-    encode_batch, lines_to_facts, reread_to_facts,
+    encode_batch, lines_to_facts,
 };
 
 use crate::samples::{bytes, sample};
@@ -108,7 +108,7 @@ fn a_gzip_bomb_is_rejected_during_decompression() {
 fn many_lines_become_several_facts() {
     let count = MAX_LINES_PER_FACT * 2 + 1;
     let lines: Vec<MetricLine> = (0..count).rev().map(|id| line(id, i64::try_from(id).unwrap())).collect();
-    let facts = lines_to_facts(KEY, STREAM, lines.clone());
+    let facts = lines_to_facts("logs", KEY, STREAM, lines.clone());
     let mut found = Vec::new();
     for recorded in &facts {
         let Fact::MetricsLogged { job, stream, lines, .. } = &recorded.fact else { panic!("another fact") };
@@ -120,20 +120,20 @@ fn many_lines_become_several_facts() {
     }
     assert_eq!(facts.len(), 3);
     assert_eq!(found.len(), count);
-    assert_eq!(facts, lines_to_facts(KEY, STREAM, lines));
-    assert_eq!(lines_to_facts(KEY, STREAM, Vec::new()), []);
+    assert_eq!(facts, lines_to_facts("logs", KEY, STREAM, lines));
+    assert_eq!(lines_to_facts("logs", KEY, STREAM, Vec::new()), []);
 }
 
 #[test]
 fn a_batch_with_other_lines_has_another_key() {
     let keys: Vec<String> = [vec![1, 2, 3], vec![1, 3], vec![1, 2], vec![1, 2, 3, 4]]
         .into_iter()
-        .flat_map(|ids| lines_to_facts(KEY, STREAM, ids.into_iter().map(|id| line(id, 5)).collect()))
+        .flat_map(|ids| lines_to_facts("logs", KEY, STREAM, ids.into_iter().map(|id| line(id, 5)).collect()))
         .map(|recorded| recorded.key)
         .collect();
     let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
     assert_eq!((keys.len(), unique.len()), (4, 4));
-    let reread = reread_to_facts(KEY, STREAM, vec![line(1, 5)]);
+    let reread = lines_to_facts("read", KEY, STREAM, vec![line(1, 5)]);
     assert!(reread[0].key.starts_with("read#"));
 }
 
@@ -171,7 +171,7 @@ fn an_invalid_event_id_is_unreadable() {
     assert!(read(&longest).is_ok());
     let line = MetricLine { id: longest, at: Time(i64::MAX), index: Some(u64::MAX), value: Some(f64::MIN) };
     let lines = vec![line; MAX_LINES_PER_FACT];
-    let facts = lines_to_facts(KEY, STREAM, lines);
+    let facts = lines_to_facts("logs", KEY, STREAM, lines);
     let row = wire::stored::fact_row("hb1-3fa1c2", &facts[0]);
     assert!(
         row.size_bytes() <= wire::item::MAX_ITEM_BYTES && row.key.sk.len() <= 1_024,

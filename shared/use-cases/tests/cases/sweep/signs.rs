@@ -95,7 +95,7 @@ fn checks(world: &World, id: &str, minutes: i64, every: i64, until: i64) -> Vec<
         if minute <= until && minute % every == 0 {
             let at = Time(world.lock().now);
             let line = MetricLine { id: format!("{at:020}"), at, index: None, value: Some(0.5) };
-            world.decide(id, &lines_to_facts(job, "one/algo-1-1", vec![line]));
+            world.decide(id, &lines_to_facts("logs", job, "one/algo-1-1", vec![line]));
         }
         world.calls();
         world.sweep(Limits { silence: Silence::Delivered, ..unpaced() });
