@@ -188,10 +188,8 @@ pub struct Suggestion {
 impl Suggestion {
     /// Returns the suggestion with the values that the user gave for some parameters or all.
     #[must_use]
-    pub fn with(mut self, given: &Configuration) -> Self {
-        let values = given.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        self.configuration.0.extend(values);
-        Self { origin: Origin::Initial, ..self }
+    pub fn with(self, given: &Configuration) -> Self {
+        Self { configuration: self.configuration.with(given), origin: Origin::Initial }
     }
 }
 
@@ -209,6 +207,7 @@ pub struct View<'a> {
     known: Vec<Seen<'a>>,
     /// Running trials without a value, by number.
     running: Vec<Seen<'a>>,
+    initial: &'a [Configuration],
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -233,7 +232,18 @@ impl<'a> View<'a> {
             running.iter().map(seen).partition(|seen| seen.observation.best.is_some());
         let mut known: Vec<Seen<'a>> = ended.chain(valued).collect();
         known.sort_by_key(|seen| seen.trial);
-        Self { maximize, known, running: waiting }
+        Self { maximize, known, running: waiting, initial: &[] }
+    }
+
+    /// Returns the view with the values that the user gave to the first trials.
+    #[must_use]
+    pub fn with_initial(self, initial: &'a [Configuration]) -> Self {
+        Self { initial, ..self }
+    }
+
+    /// Returns the values that the user gave to the first trials.
+    pub(crate) fn initial(&self) -> &[Configuration] {
+        self.initial
     }
 
     /// Returns whether a greater value is better.

@@ -12,7 +12,7 @@ use crate::history::{Origin, Suggestion, View};
 use crate::model;
 use crate::seed::{Rng, child};
 use crate::sobol;
-use crate::space::Space;
+use crate::space::{Configuration, Space};
 
 /// The largest finite space that is drawn without repetition. In a larger one repetitions are rare.
 const WITHOUT_REPETITION_MAX: u64 = 1 << 20;
@@ -39,8 +39,10 @@ pub enum SamplerKind {
 /// Returns the configuration of a trial, counted from 0, and how it was chosen.
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
-    let drawn =
-        |origin| Suggestion { configuration: space.decode(&untried(space, kind, seed, trial)), origin };
+    let drawn = |origin| Suggestion {
+        configuration: space.decode(&untried(space, kind, seed, trial, view.initial())),
+        origin,
+    };
     match kind {
         SamplerKind::Random => drawn(Origin::Random),
         SamplerKind::Sobol => drawn(Origin::Spread),
@@ -53,8 +55,8 @@ pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &V
 
 /// Returns the point of a trial, in a finite space without repetition: a point whose configuration an earlier trial has
 /// is drawn again at random, with the seed `child(child(seed, "redraw", trial), "draw", attempt)`. Repetitions begin once
-/// every configuration was drawn.
-fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Vec<f64> {
+/// every configuration was drawn. `initial` has the values that the user gave to the first trials.
+fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32, initial: &[Configuration]) -> Vec<f64> {
     let of_trial = |trial| point(space.dimensions(), kind, seed, trial);
     let bounded = space.cardinality().filter(|count| *count <= WITHOUT_REPETITION_MAX);
     let Some(cardinality) = bounded.filter(|_| trial < TRIALS_WITHOUT_REPETITION) else {
@@ -68,6 +70,11 @@ fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32) -> Vec<f64> 
             tried.clear();
         }
         latest = of_trial(earlier);
+        if let Some(given) = usize::try_from(earlier).ok().and_then(|earlier| initial.get(earlier)) {
+            let known = space.encode(&space.decode(&latest).with(given));
+            tried.extend(known.ok().map(|point| key(&point)));
+            continue;
+        }
         let redraws = child(seed, "redraw", u64::from(earlier));
         let mut attempt = 0;
         while !tried.insert(key(&latest)) {

@@ -318,6 +318,13 @@ impl Configuration {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Returns the configuration with the values that `given` has for some parameters or all.
+    #[must_use]
+    pub fn with(mut self, given: &Self) -> Self {
+        self.0.extend(given.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self
+    }
+
     /// Returns names and values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))

@@ -286,6 +286,22 @@ fn a_finite_space_is_drawn_without_repetition() {
             }
         }
     }
+    let given = [("9", "l"), ("2", "s"), ("9", "l")].map(|(number, size)| {
+        let mut given = suggest(&small, SamplerKind::Random, 0, 0);
+        let values = given.0.values_mut().zip([number, size]);
+        values.for_each(|(value, known)| *value = known.to_owned());
+        given
+    });
+    let (history, running) = (History::default(), BTreeMap::new());
+    for seed in 0..20 {
+        let draw = |trial| {
+            let view = View::new(&history, &running, true).with_initial(&given);
+            suggest_after(&small, SamplerKind::Random, seed, trial, &view).configuration
+        };
+        let distinct: std::collections::BTreeSet<_> =
+            given.iter().cloned().chain((3..28).map(draw)).collect();
+        assert_eq!(distinct.len(), 27, "two given configurations and 25 others, seed {seed}");
+    }
     // Repetitions begin when the last untried integers are too unlikely, or all were drawn.
     let many = space([integer(1, 300, Scaling::Logarithmic)]);
     assert_ne!(suggest(&many, SamplerKind::Random, 1, 5_000), suggest(&many, SamplerKind::Random, 1, 5_001));

@@ -18,7 +18,7 @@ impl State {
         let maximize = definition.direction() == Direction::Maximize;
         let running =
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
-        let view = View::new(&self.history, &running, maximize);
+        let view = View::new(&self.history, &running, maximize).with_initial(&definition.initial);
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
         match definition.initial.get(trial.index()) {
             Some(given) => drawn.with(given),
