@@ -42,7 +42,7 @@ pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
 pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
-pub(crate) use processes::{Limits, Processes};
+pub(crate) use processes::{Limits, Processes, warn_of_idle_devices};
 pub(crate) use serve::{Proxy, Serve};
 pub(crate) use simulate::Simulate;
 #[cfg(feature = "aws")]

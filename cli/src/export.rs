@@ -4,20 +4,24 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ::report::document::{Document, Outcome, Trial};
+use local::host::training_path;
+use local::training::JobRecords;
 use serde_json::{Map, Value, json};
 use tuning::time::Time;
 use wire::events::timestamp::format_utc;
 
-use crate::arguments::{Export, Format};
+use crate::arguments::{Export, Format, Source, Where};
+use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{json_line, print_err, print_out_raw};
 use crate::report::document_of;
+use crate::{metrics, page};
 
 /// Performs `hyperband export`.
 pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
     let (id, document) = document_of(&options.place, &options.name).await?;
     let text = match options.format {
-        Format::Jsonl => document.trials.iter().map(|trial| json_line(&row(&id, &document, trial))).collect(),
+        Format::Jsonl => jsonl(&options.place, &id, &document).await?,
         Format::Csv => csv(&id, &document),
     };
     match options.file.as_deref() {
@@ -33,6 +37,34 @@ pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Returns a line for each trial. In a data directory, it also has the curves of the metrics other than the objective.
+async fn jsonl(place: &Source, id: &str, document: &Document) -> Result<String, Failure> {
+    let folder = match place.place().map_err(Failure::usage)? {
+        Where::Folder(folder) => folder,
+        Where::Endpoint(_) => {
+            return Ok(document.trials.iter().map(|trial| json_line(&row(id, document, trial))).collect());
+        }
+    };
+    let data = Data::existing(&folder).await?;
+    let tuning = data.store.tuning(id).await?.ok_or_else(|| page::gone(id))?;
+    let records = JobRecords::at(&training_path(&folder));
+    let mut text = String::new();
+    for trial in &document.trials {
+        let mut row = row(id, document, trial);
+        let jobs: Vec<String> = trial.jobs.iter().map(|job| format!("{id}-{}", job.key)).collect();
+        let curves = metrics::curves(&records, &tuning.request, jobs.iter().map(String::as_str));
+        let curves = curves.map_err(|error| {
+            Failure::usage(error.to_string())
+                .context(format!("cannot read the logs of trial {}", trial.number))
+        })?;
+        for (metric, curve) in curves {
+            row["Metrics"][metric] = json!(curve);
+        }
+        text += &json_line(&row);
+    }
+    Ok(text)
+}
+
 /// Returns the members of a trial. Unknown ones are null.
 fn row(id: &str, document: &Document, trial: &Trial) -> Value {
     let head = &document.head;
@@ -41,14 +73,19 @@ fn row(id: &str, document: &Document, trial: &Trial) -> Value {
         parameters.filter_map(|(name, value)| Some((name.clone(), json!(value.as_ref()?)))).collect();
     let points = epochs(trial).zip(&trial.curve.values);
     let curve: Vec<(u32, Option<f64>)> = points.map(|(epoch, value)| (epoch, *value)).collect();
-    let best = trial.best.and_then(|best| curve.iter().find(|(_, value)| *value == Some(best)));
+    // The values of a curve are rounded, and the best one is not.
+    let distance = |best: f64, value: Option<f64>| value.map_or(f64::INFINITY, |value| (value - best).abs());
+    let nearest = |best: f64| {
+        curve.iter().min_by(|(_, one), (_, other)| distance(best, *one).total_cmp(&distance(best, *other)))
+    };
+    let best = trial.best.and_then(nearest);
     let billed = |job: &::report::document::Job| job.billed_seconds;
     let cost = |job: &::report::document::Job| job.cost.map(|cost| cost.0);
     let time = |since: i64| format_utc(Time(head.created.saturating_add(since)));
     json!({
         "Trial": trial.number,
         "Bracket": trial.bracket,
-        "Status": status(trial.outcome),
+        "Status": status(trial.outcome, head.interrupted.is_some()),
         "HyperParameters": hyperparameters,
         "FinalValue": trial.last,
         "BestValue": trial.best,
@@ -70,8 +107,9 @@ fn epochs(trial: &Trial) -> Box<dyn Iterator<Item = u32> + '_> {
     if trial.curve.epochs.is_empty() { Box::new(1..) } else { Box::new(trial.curve.epochs.iter().copied()) }
 }
 
-fn status(outcome: Outcome) -> &'static str {
+fn status(outcome: Outcome, interrupted: bool) -> &'static str {
     match outcome {
+        Outcome::Running | Outcome::Retrying if interrupted => "Interrupted",
         Outcome::Running | Outcome::Retrying => "InProgress",
         Outcome::Waiting => "Waiting",
         Outcome::Complete => "Completed",

@@ -20,6 +20,7 @@ mod init;
 mod list;
 mod live;
 mod logs;
+mod metrics;
 mod model;
 mod orders;
 mod output;

@@ -27,7 +27,7 @@ use wire::describe::difference;
 use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
-use crate::arguments::{Output, Place, Processes, Resume, Run, folder_option};
+use crate::arguments::{Output, Place, Processes, Resume, Run, folder_option, warn_of_idle_devices};
 use crate::check;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
@@ -129,6 +129,10 @@ impl Session {
         let program = command::resolve(&self.command)?;
         let mut signals = Signals::listen()?;
         let devices = self.devices()?;
+        let slots = self.slots(devices.len());
+        if let Some(slots) = slots {
+            warn_of_idle_devices(devices.len(), slots);
+        }
         let config = HostConfig {
             data_dir: self.data_dir.clone(),
             command: program,
@@ -136,7 +140,7 @@ impl Session {
             grace: self.processes.grace_seconds,
             spot_interruptions_per_hour: self.processes.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
-            slots: self.slots(devices.len()),
+            slots,
             devices,
             pass_args: self.processes.pass_args,
             sweep_every: SWEEP_EVERY,

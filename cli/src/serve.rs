@@ -4,6 +4,7 @@
 //! run a tuning of the folder with another training program than its own.
 
 mod ends;
+mod statistics;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -12,22 +13,26 @@ use std::thread;
 
 use dynamodb::DynamoTable;
 use http_api::{Access, Answered, Api, ApiError};
-use local::host::{Claimed, Host, HostConfig, NoPrices, STACK, SystemClock, place_of};
+use local::host::{Claimed, Host, HostConfig, NoPrices, STACK, SystemClock, place_of, training_path};
+use local::training::JobRecords;
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use use_cases::describe::Place;
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::{HttpRequest, HttpResponse};
+use wire::names::parse_training_job_name;
 use wire::request::{Request, RequestError, read_body};
 
-use crate::arguments::{Serve, folder_option};
+use crate::arguments::{Serve, folder_option, warn_of_idle_devices};
 use crate::failure::{Exit, Failure};
 use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
 use crate::run::ask::{Channel, channels};
 use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, is_stopping, open_failure};
+use statistics::Asked;
 
 const CREATE: &str = "CreateHyperParameterTuningJob";
 /// The code of an error because a tuning has the name already.
@@ -65,6 +70,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let slots = options.processes.slots.unwrap_or_else(|| count(&devices).unwrap_or_else(cores));
     let machine = Machine { channels: options.channels, devices: count(&devices) };
     let slots = machine.devices.map_or(slots, |devices| slots.min(devices));
+    warn_of_idle_devices(devices.len(), slots);
     let mut signals = Signals::listen()?;
     let config = HostConfig {
         data_dir: data_dir.clone(),
@@ -156,6 +162,15 @@ async fn reject_other_commands(
 }
 
 async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse {
+    let target = request.header("x-amz-target").and_then(|target| target.strip_prefix(statistics::TARGET));
+    if let Some(operation) = target {
+        return match local.metric_statistics(operation, &request.body).await {
+            Ok(found) => {
+                HttpResponse::amz_json(200, &found).header("content-type", "application/x-amz-json-1.0")
+            }
+            Err(error) => Answered::refused(&request, error).response,
+        };
+    }
     let mut submission = None;
     if is_create(&request) {
         let turn = local.submitting.lock().await;
@@ -239,6 +254,31 @@ impl LocalApi {
             return Err(ApiError::of_host("ServiceUnavailable", 503, message));
         }
         Ok((name, request.body().to_string().into_bytes()))
+    }
+
+    /// Returns the answer of CloudWatch's operation. Unknown jobs and metrics have no values, as in CloudWatch.
+    async fn metric_statistics(&self, operation: &str, body: &[u8]) -> Result<Value, ApiError> {
+        if operation != statistics::OPERATION {
+            let message = format!(
+                "unsupported operation: this endpoint has only {} of CloudWatch",
+                statistics::OPERATION
+            );
+            return Err(ApiError::of_host("UnknownOperationException", 400, message));
+        }
+        let asked =
+            Asked::read(body).map_err(|message| ApiError::of_host("ValidationException", 400, message))?;
+        let unavailable = |error: &dyn std::fmt::Display| {
+            ApiError::of_host("ServiceUnavailable", 503, format!("cannot read the log: {error}"))
+        };
+        let id = asked.job().and_then(parse_training_job_name).map(|(id, _)| id);
+        let tuning = match id {
+            Some(id) => self.api.submit.store.tuning(&id).await.map_err(|error| unavailable(&error))?,
+            None => None,
+        };
+        let Some(tuning) = tuning else { return Ok(asked.no_values()) };
+        let records = JobRecords::at(&training_path(&self.data_dir));
+        let read = spawn_blocking(move || asked.answer(&records, &tuning.request)).await;
+        read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
     }
 
     /// Prints what a request changed, or why it failed, and records the training command of a new tuning.

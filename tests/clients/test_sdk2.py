@@ -7,6 +7,7 @@ and the image are given.
 import logging
 import os
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -15,7 +16,7 @@ from serve import REGEX, ROLE, STACK, ended, serve, until
 import boto3
 import hyperband
 import sagemaker
-from sagemaker.analytics import HyperparameterTuningJobAnalytics
+from sagemaker.analytics import HyperparameterTuningJobAnalytics, TrainingJobAnalytics
 from sagemaker.estimator import Estimator
 from sagemaker.exceptions import UnexpectedStatusException
 from sagemaker.inputs import TrainingInput
@@ -93,6 +94,23 @@ class Sdk2(unittest.TestCase):
         analytics = tuner.analytics()
         self.assertEqual(list(analytics.tuning_ranges), ["learning_rate"])
         self.assertEqual(analytics.description()["HyperParameterTuningJobName"], "sdk2-whole")
+
+    @unittest.skipIf(STACK, "SageMaker publishes the metrics of a stack's jobs to CloudWatch itself")
+    def test_the_curve_of_a_training_job_is_analysed(self):
+        self.tuner(strategy="Random", strategy_config=None, max_jobs=1).fit(job_name="sdk2-curve", wait=False)
+        best = ended(self.client, "sdk2-curve")["BestTrainingJob"]["TrainingJobName"]
+        with mock.patch.dict(os.environ, AWS_ENDPOINT_URL_CLOUDWATCH=self.server.endpoint):
+            session = sagemaker.Session(boto3.Session(), default_bucket="bucket")
+            # A period of a minute shows the mean of this short job. The names of its metrics come from its description.
+            frame = TrainingJobAnalytics(best, sagemaker_session=session).dataframe()
+            each = session.boto_session.client("cloudwatch").get_metric_statistics(
+                Namespace="/aws/sagemaker/TrainingJobs", MetricName="accuracy", StartTime=time.time() - 1_000, EndTime=time.time(),
+                Dimensions=[{"Name": "TrainingJobName", "Value": best}], Period=1_000, Statistics=["SampleCount", "Maximum"])
+        self.assertEqual(set(frame["metric_name"]), {"accuracy"})
+        self.assertEqual(sum(point["SampleCount"] for point in each["Datapoints"]), 9)
+        described = self.client.describe_training_job(TrainingJobName=best)
+        [last] = [metric for metric in described["FinalMetricDataList"] if metric["MetricName"] == "accuracy"]
+        self.assertAlmostEqual(max(point["Maximum"] for point in each["Datapoints"]), last["Value"], places=6)
 
     def test_a_running_tuning_is_stopped_and_a_second_stop_is_quiet(self):
         tuner = self.tuner(self.estimator(hyperparameters={"epochs": "9", "endless": "1"}))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::output::print_err;
 use crate::run::devices::Devices;
 
 /// How training processes are started, interrupted and stopped.
@@ -34,6 +35,18 @@ impl Processes {
     /// Returns the names of the devices; none without `--devices`.
     pub(crate) fn device_names(&self) -> Result<Vec<String>, Failure> {
         self.devices.as_ref().map_or(Ok(Vec::new()), Devices::names)
+    }
+}
+
+/// Warns if an equal share for each slot leaves devices idle.
+pub(crate) fn warn_of_idle_devices(devices: usize, slots: NonZeroU32) {
+    let slots = usize::try_from(slots.get()).unwrap_or(usize::MAX).min(devices);
+    let (each, idle) = (devices.checked_div(slots).unwrap_or(0), devices.checked_rem(slots).unwrap_or(0));
+    if idle > 0 {
+        print_err(&format!(
+            "warning: GPUs that stay idle: {idle} of {devices}, because each of {slots} processes gets {each}; set --slots to a \
+             number that divides {devices}\n"
+        ));
     }
 }
 

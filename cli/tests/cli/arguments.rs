@@ -47,6 +47,11 @@ fn processes_share_the_devices() {
     let mut places = ["0", "1"].map(own);
     places.sort();
     assert_eq!(places, ["0 2 0,1", "1 2 2,3"]);
+    let uneven = world.run(&["--fresh", "--devices", "0,1,2", "--jobs", "2"]).with_code(0);
+    assert!(
+        uneven.err.contains("warning: GPUs that stay idle: 1 of 3, because each of 2 processes gets 1;"),
+        "{uneven:?}"
+    );
     let mut body = request("t");
     body["TrainingJobDefinition"]["ResourceConfig"]["InstanceCount"] = 3.into();
     world.write_request("request.json", &body);

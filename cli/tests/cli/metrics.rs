@@ -129,7 +129,7 @@ fn run_reads_a_metric_without_a_pattern_from_lines_of_json() {
 #[test]
 fn the_last_value_of_every_metric_is_described_reported_and_exported() {
     let world = World::new(
-        "echo '[0] validation-auc:0.25 recall=0.5'; echo '[1] validation-auc:0.5 recall=0.75'; echo loss=nan",
+        "echo '[0] validation-auc:0.25 recall=0.5'; echo '[1] validation-auc:0.5000000000000001 recall=0.75'; echo loss=nan",
     );
     let mut body = with_regex(Some(r"validation-auc:([-+.\w]*\w)"));
     let definitions = &mut body["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
@@ -148,9 +148,23 @@ fn the_last_value_of_every_metric_is_described_reported_and_exported() {
     let jsonl = world.hyperband(&["export", "t", "--format", "jsonl"]).with_code(0).out;
     let row: Value = serde_json::from_str(jsonl.lines().next().unwrap()).unwrap();
     assert_eq!(row["FinalMetrics"], json!({"recall": 0.75}), "{row}");
+    assert_eq!((&row["BestEpoch"], &row["BestValue"]), (&json!(2), &json!(0.500_000_000_000_000_1)), "{row}");
+    let curves = json!({"validation:auc": [[1, 0.25], [2, 0.5]], "recall": [[1, 0.5], [2, 0.75]]});
+    assert_eq!(row["Metrics"], curves, "the values of each epoch");
     world.hyperband(&["report", "t", "-o", "t.html"]).with_code(0);
     assert!(world.read("t.html").contains(r#""metrics":{"recall":0.75}"#));
     world.hyperband(&["replay", "t"]).with_code(0);
+}
+
+#[test]
+fn regression_a_job_that_fails_before_its_objective_keeps_its_other_metric() {
+    let world = World::new("echo recall=0.5; exit 1");
+    let mut body = with_regex(Some(r"validation-auc:([-+.\w]*\w)"));
+    let definitions = &mut body["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
+    definitions.as_array_mut().unwrap().push(json!({"Name": "recall", "Regex": r"recall=([-+.\w]*\w)"}));
+    world.write_request("request.json", &body);
+    let ended = world.run(&["--jobs", "1", "--output", "json"]).with_code(1).json();
+    assert_eq!(ended["TrainingJobs"][0]["Controller"]["Metrics"], json!({"recall": 0.5}), "{ended}");
 }
 
 #[test]

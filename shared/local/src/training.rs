@@ -29,6 +29,7 @@ mod recovery;
 mod region;
 mod request;
 mod seeded;
+mod series;
 pub mod shim;
 mod slots;
 mod stderr_tail;
@@ -55,6 +56,7 @@ pub use job_log::{JobLog, LoggedLine};
 pub use plain_text::plain_text;
 pub use records::JobRecords;
 pub use region::Region;
+pub use series::series;
 
 use describe::Owner;
 use final_metrics::Final;

@@ -48,7 +48,7 @@ where
         job: JobKey,
         description: &Description,
     ) -> Result<Option<Recorded>, StoreError> {
-        if description.final_metrics.len() < 2 {
+        if description.final_metrics.is_empty() {
             return Ok(None);
         }
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(None) };
@@ -60,7 +60,9 @@ where
         let fact = || {
             self.fact(format!("final-metrics#{job}"), Fact::FinalMetricsSeen { job, values: values.clone() })
         };
-        Ok((!values.is_empty()).then(fact))
+        // The decider has the values of the objective.
+        let has_others = !tuning.request.other_metrics(&values).is_empty();
+        Ok(has_others.then(fact))
     }
 
     /// Returns whether the decider has seen job `job` run.

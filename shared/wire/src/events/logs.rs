@@ -231,6 +231,11 @@ impl StreamLines {
         self.lines.is_empty()
     }
 
+    /// Returns the metric lines.
+    pub fn into_lines(self) -> Vec<MetricLine> {
+        self.lines
+    }
+
     /// Returns the facts of a delivery.
     pub fn into_facts(self, job: JobKey, stream: &str) -> Vec<Recorded> {
         self.facts("logs", job, stream)
