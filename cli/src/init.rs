@@ -129,7 +129,9 @@ fn next_commands(options: &arguments::Init) -> String {
     let log =
         options.log.as_ref().map_or_else(|| "training.log".to_owned(), |log| quoted(&log.to_string_lossy()));
     format!(
-        "\nwrote {file}; next:\n\n  hyperband check {file} --log {log}\n  hyperband run {file} -- COMMAND\n"
+        "\nwrote {file}; next:\n\n  hyperband check {file} --log {log}\n  hyperband run {file} -- COMMAND\n\nCOMMAND finds \
+         the hyperparameter NAME in $SM_HP_NAME. To get it as an option, write --pass-args before --, or {{NAME}} in \
+         COMMAND.\n"
     )
 }
 

@@ -68,9 +68,9 @@ fn chosen<'a>(page: &'a Page, options: &Logs) -> Result<&'a TrainingJobSummary, 
         }
     })?;
     let why = job.failure_reason.as_deref().map(|reason| format!(", {}", cause(reason)));
-    let own = &job.controller;
+    let (trial, state) = (job.controller.trial, page.state(job));
     let why = why.unwrap_or_default();
-    print_err(&format!("log of {}: trial {}, {}{why}\n", job.name, own.trial, own.state));
+    print_err(&format!("log of {}: trial {trial}, {state}{why}\n", job.name));
     Ok(job)
 }
 

@@ -362,7 +362,8 @@ impl Page {
         }
     }
 
-    fn state(&self, job: &TrainingJobSummary) -> String {
+    /// Returns the state of a job as text.
+    pub(crate) fn state(&self, job: &TrainingJobSummary) -> String {
         let interrupted = self.interrupted().is_some() && !is_over(job) && !is_billed(job);
         if interrupted { "Interrupted".to_owned() } else { clean(&job.controller.state) }
     }

@@ -37,12 +37,13 @@ pub(super) fn whole_why(job: &TrainingJobSummary) -> String {
 
 /// Returns whether it has ended and is settled.
 pub(super) fn is_over(job: &TrainingJobSummary) -> bool {
-    is_billed(job) || matches!(job.controller.state.as_str(), "Refused" | "NotStarted")
+    job.controller.cost_usd.is_some() || matches!(job.controller.state.as_str(), "Refused" | "NotStarted")
 }
 
-/// Returns whether it ran and its bill is known.
+/// Returns whether it ran and its bill is known. The bill of a job that ended while it waited for its instances is zero.
 pub(super) fn is_billed(job: &TrainingJobSummary) -> bool {
-    job.controller.cost_usd.is_some()
+    let never_ran = job.started_ms.is_none() && job.controller.billable_seconds == Some(0);
+    job.controller.cost_usd.is_some() && !never_ran
 }
 
 /// Returns whether its program ended by itself, with success.
@@ -73,6 +74,16 @@ mod tests {
             ..JobController::default()
         };
         TrainingJobSummary { controller: own, ..TrainingJobSummary::default() }
+    }
+
+    #[test]
+    fn regression_a_job_that_ended_while_it_waited_has_not_been_stopped_early() {
+        let mut waited = ended("Stopped", Some("TuningEnding"));
+        waited.controller.cost_usd = Some(tuning::money::MicroUsd(0));
+        waited.controller.billable_seconds = Some(0);
+        assert!(is_over(&waited) && !is_billed(&waited), "it never started");
+        waited.started_ms = Some(1);
+        assert!(is_billed(&waited));
     }
 
     /// Such a job counted as one that had run to its end, although it may have left no model.

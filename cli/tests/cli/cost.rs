@@ -68,7 +68,7 @@ fn a_running_job_shows_its_reservation() {
         described["Controller"]["Brackets"][0]["Rungs"][0]["Arrived"] == 1
     });
     let shown = world.hyperband(&["cost", "t"]).with_code(0);
-    assert!(shown.out.contains("running: reserved $0.028750"), "{shown:?}");
+    assert!(shown.out.contains("not ended: reserved $0.028750"), "{shown:?}");
     signal(&child, "INT");
     ended(child).with_code(130);
 }

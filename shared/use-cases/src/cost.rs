@@ -312,7 +312,7 @@ fn differs(note: Note, job: &JobSummary, computed: Option<MicroUsd>) -> bool {
 fn note_text(note: Note) -> &'static str {
     match note {
         Note::Ordered => "ordered, but not created by the service yet: reserved",
-        Note::Running => "running: reserved",
+        Note::Running => "not ended: reserved",
         Note::BillAwaited => "ended, but the bill is not booked yet: reserved",
         Note::NeverStarted => "cancelled: never started",
         Note::SettledInFull => "settled in full: the bill never arrived",
