@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tuning::time::Time;
@@ -16,6 +16,9 @@ use super::log_stream::LogEvent;
 const BATCH_LINES_MAX: usize = 1_000;
 /// A batch ends with the line that reaches this size.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
+
+/// How much of a stream is read for the end of a log. It has room for the longest line (256 KiB) with some escapes.
+const END_BYTES: u64 = 512 * 1024;
 
 /// A line of a job's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,12 @@ impl JobLog {
         Ok(lines)
     }
 
+    /// Skips the lines of each stored stream before its last 512 KiB. Call it before the first read. Blocks.
+    pub fn skip_to_end(&mut self) -> io::Result<()> {
+        self.open_new_streams()?;
+        self.streams.values_mut().try_for_each(Stream::skip_to_end)
+    }
+
     fn open_new_streams(&mut self) -> io::Result<()> {
         for (host, started, path) in streams(&self.folder)? {
             let is_wanted = self.host.as_ref().is_none_or(|wanted| *wanted == host);
@@ -102,6 +111,16 @@ struct Stream {
 }
 
 impl Stream {
+    fn skip_to_end(&mut self) -> io::Result<()> {
+        let length = self.reader.get_ref().metadata()?.len();
+        if let Some(start) = length.checked_sub(END_BYTES).filter(|start| *start > 0) {
+            self.reader.seek(SeekFrom::Start(start))?;
+            // The first line there may lack its begin.
+            self.reader.skip_until(b'\n')?;
+        }
+        Ok(())
+    }
+
     /// Reads the next line, if there is one, and returns its time.
     fn peek(&mut self) -> io::Result<Option<Time>> {
         while self.next.is_none() {
@@ -166,6 +185,26 @@ mod tests {
         append(&folder, "algo-1-1", end);
         append(&folder, "algo-1-5", &format!("damaged\n{}", event(6, "c")));
         assert_eq!(read(&mut log), ["algo-1 b", "algo-1 c"]);
+    }
+
+    #[test]
+    fn the_end_of_a_log_begins_with_a_whole_line_in_each_long_stream() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = |at: i64| format!("{at:06}{}", "x".repeat(1_000));
+        let text: String = (0..2_000).map(|at| event(at, &message(at))).collect();
+        append(folder.path(), "algo-1-1", &text);
+        append(folder.path(), "algo-2-1", &(event(0, "first") + &event(1_999, "last")));
+        let mut log = JobLog::at(folder.path().to_owned(), None);
+        log.skip_to_end().unwrap();
+        let lines = read(&mut log);
+        assert!(lines.len() > 400 && lines.len() < 600, "{}", lines.len());
+        assert_eq!(lines[0], "algo-2 first");
+        let first: i64 = lines[1][7..13].parse().unwrap();
+        let (last, rest) = lines[1..].split_last().unwrap();
+        assert_eq!(last, "algo-2 last");
+        for (line, at) in rest.iter().zip(first..) {
+            assert_eq!(*line, format!("algo-1 {}", message(at)));
+        }
     }
 
     #[test]
