@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use api_client::ServiceError;
 use console::style;
 
 use crate::output::print_err_raw;
@@ -70,6 +71,17 @@ impl Failure {
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
+    }
+
+    /// Returns the error with its hint, for a client of a server.
+    pub(crate) fn message(&self) -> String {
+        let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+        format!("{:#}{hint}", self.error)
+    }
+
+    /// Returns whether AWS denied a call.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.error.downcast_ref::<ServiceError>().is_some_and(ServiceError::is_denied)
     }
 
     /// Prints the error and its hint to standard error.

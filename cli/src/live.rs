@@ -1,4 +1,4 @@
-//! The pages of `serve` and `proxy`: the list of tunings, and the live page of each.
+//! The pages of `serve` and `proxy`: the list of tunings, and the live page of each, with the ends of its logs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use api_client::{Client, ClientError};
 use dynamodb::DynamoTable;
 use http_api::ApiError;
+use local::training::JobRecords;
 use report::html::List;
 use report::{Delta, Head, Live, html};
 use server::{Pages, Router, pages};
@@ -16,7 +17,10 @@ use use_cases::describe::{self, Place};
 use use_cases::lookup;
 use use_cases::store::Store;
 use wire::describe::{TuningPage, TuningSummary};
+use wire::names::parse_training_job_name;
 
+use crate::failure::Failure;
+use crate::logs::end as logs;
 use crate::model::Location;
 use crate::text::{usd, utc, value};
 use crate::whole::{self, CopyError};
@@ -37,7 +41,7 @@ const LISTED: usize = 100;
 /// Where the tunings are.
 pub(crate) enum Source {
     /// On this machine.
-    Local { store: Arc<Store<DynamoTable>>, place: Place },
+    Local { store: Arc<Store<DynamoTable>>, place: Place, jobs: JobRecords },
     /// On a stack.
     Stack(Arc<Client>),
 }
@@ -73,6 +77,34 @@ impl Pages for Source {
         html::live(name, url)
     }
 
+    async fn log(&self, name: &str, job: &str) -> Result<String, ApiError> {
+        let (text, place) = match self {
+            Self::Local { store, place, jobs } => {
+                let id = lookup::find(store, name).await?.id;
+                // The name is a path of the data directory, so it must be that of a recorded job.
+                let key = parse_training_job_name(job).filter(|(of, _)| *of == id).map(|(_, key)| key);
+                let key = key.ok_or_else(|| unknown_job(name, job))?;
+                if describe::training_job(store, &id, key).await?.is_none() {
+                    return Err(unknown_job(name, job));
+                }
+                let described = describe::describe(store, place, &id).await?.ok_or_else(|| unknown(name))?;
+                (logs::of_folder(jobs, &described, job).await, "the data directory")
+            }
+            Self::Stack(client) => {
+                parse_training_job_name(job).ok_or_else(|| unknown_job(name, job))?;
+                let found = client.training_job(name, job).await.map_err(|error| of_client(&error))?.job;
+                let described = client.describe(name).await.map_err(|error| of_client(&error))?;
+                (logs::of_stack(client, &described, &found).await, "CloudWatch Logs")
+            }
+        };
+        let text = text.map_err(|failure| of_failure(&failure))?;
+        if text.is_empty() {
+            let message = format!("{place} has no line of the training job {job}");
+            return Err(ApiError::of_host("ResourceNotFound", 404, message));
+        }
+        Ok(text)
+    }
+
     async fn open(&self, name: Option<&str>) -> Result<Stream, ApiError> {
         match name {
             None => Ok(Stream::List),
@@ -91,7 +123,7 @@ impl Pages for Source {
 impl Source {
     async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
         match self {
-            Self::Local { store, place } => {
+            Self::Local { store, place, .. } => {
                 let row = lookup::find(store, name).await?;
                 let live = Live::open(store, place, &row.id).await?;
                 Ok(Followed { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
@@ -176,7 +208,7 @@ impl Source {
                 let page: TuningPage = client.newest().await.map_err(|error| of_client(&error))?;
                 Ok(page.tunings)
             }
-            Self::Local { store, place } => {
+            Self::Local { store, place, .. } => {
                 let (mut rows, mut next) = lookup::list(store, None, usize::MAX).await?;
                 while next.is_some() {
                     let (more, after) = lookup::list(store, next, usize::MAX).await?;
@@ -196,7 +228,7 @@ impl Source {
     /// Returns the changes of a document since the last look; `None` if there are none.
     async fn changes(&self, stream: &mut Followed) -> Result<Option<Delta>, ApiError> {
         match self {
-            Self::Local { store, place } => Ok(stream.live.update(store, place).await?),
+            Self::Local { store, place, .. } => Ok(stream.live.update(store, place).await?),
             Self::Stack(client) => {
                 let mut steps: Vec<Step> = Vec::new();
                 let mut after = stream.live.step();
@@ -271,10 +303,24 @@ fn of_client(error: &ClientError) -> ApiError {
     unavailable(error)
 }
 
+/// Returns the error of a log.
+fn of_failure(failure: &Failure) -> ApiError {
+    let message = failure.message();
+    if failure.is_denied() {
+        return ApiError::of_host("AccessDeniedException", 403, message);
+    }
+    unavailable(&message)
+}
+
 fn unavailable(error: &dyn std::fmt::Display) -> ApiError {
     ApiError::of_host("ServiceUnavailable", 503, error.to_string())
 }
 
 fn unknown(name: &str) -> ApiError {
     ApiError::of_host("ResourceNotFound", 404, format!("no hyperparameter tuning job is named {name}"))
+}
+
+fn unknown_job(name: &str, job: &str) -> ApiError {
+    let job: String = job.chars().take(100).collect();
+    ApiError::of_host("ResourceNotFound", 404, format!("tuning job {name} has no training job {job}"))
 }

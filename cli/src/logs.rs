@@ -4,6 +4,7 @@
 
 mod choice;
 mod cloud;
+pub(crate) mod end;
 mod hint;
 mod local;
 mod printer;

@@ -101,7 +101,11 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         () = signals.next() => return Ok(Exit::Done),
     };
     let ends = ends::Ends::begin(&host, &data_dir).await;
-    let source = live::Source::Local { store: Arc::clone(host.store()), place: place_of(&data_dir) };
+    let source = live::Source::Local {
+        store: Arc::clone(host.store()),
+        place: place_of(&data_dir),
+        jobs: JobRecords::at(&training_path(&data_dir)),
+    };
     let api = Arc::new(LocalApi::new(&host, data_dir, record, machine));
     let (pages, streams) = live::router(source);
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);

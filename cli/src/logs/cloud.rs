@@ -1,9 +1,10 @@
 //! The log of a training job of a stack, from CloudWatch Logs, with the credentials of the user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use api_client::{Service, ServiceError, Target};
+use api_client::{Client, Service, ServiceError, Target};
+use local::training::LoggedLine;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use tuning::time::{Millis, Time};
@@ -25,6 +26,12 @@ const ASK_EVERY: Duration = Duration::from_secs(10);
 const LATE: Millis = Millis::from_seconds(10);
 /// How long after its end the last lines of a job may show.
 const LATE_AFTER_END: Duration = Duration::from_secs(5);
+/// The lines of a job are at most so much older than its order, or newer than its end.
+const AROUND: Millis = Millis::from_seconds(60);
+/// CloudWatch Logs returns the newest events first only since this time, 2024-01-01.
+const NEWEST_FIRST_SINCE: Time = Time(1_704_067_200_000);
+/// The maximum number of pages for the end of a log. A page may be empty although more follow.
+const END_PAGES_MAX: u32 = 10;
 
 /// The error code for a missing log group.
 const NO_GROUP: &str = "ResourceNotFoundException";
@@ -117,16 +124,61 @@ impl CloudLog<'_> {
 
     /// Prints an event unless it was printed. Returns false if standard output is closed.
     fn print(&mut self, event: &Value, printer: &mut Printer) -> bool {
-        let text = |member: &str| event[member].as_str().unwrap_or_default();
-        let at = Time(event["timestamp"].as_i64().unwrap_or(0));
-        if self.recent.insert(text("eventId").to_owned(), at).is_some() {
+        let (id, LoggedLine { host, timestamp, message }) = line(event);
+        if self.recent.insert(id, timestamp).is_some() {
             return true;
         }
-        self.newest = self.newest.max(at);
-        let stream = text("logStreamName").rsplit('/').next().unwrap_or_default();
-        let host = stream.rsplit_once('-').map_or(stream, |(host, _)| host);
-        printer.print(host, at, text("message"))
+        self.newest = self.newest.max(timestamp);
+        printer.print(&host, timestamp, &message)
     }
+}
+
+/// Returns the last lines of `job`, oldest first: at least `lines`, or of `bytes` bytes, if the log has so many.
+///
+/// Asks for the newest events first, in a few pages around the time of the job. `GetLogEvents` can do that too, but only
+/// for one stream, so it needs a request for each host, a list of their streams, and two more permissions.
+pub(super) async fn last_lines(
+    client: &Client,
+    job: &TrainingJobSummary,
+    (lines, bytes): (usize, usize),
+) -> Result<Vec<LoggedLine>, Failure> {
+    let service = service(client, Target::Logs, LOGS_VARIABLE)?;
+    let mut members = json!({
+        "logGroupName": LOG_GROUP,
+        "logStreamNamePrefix": format!("{}/", job.name),
+        "startFromHead": false,
+        "startTime": (Time(job.created_ms) - AROUND).max(NEWEST_FIRST_SINCE).0,
+        "limit": lines,
+    });
+    if let Some(ended) = job.ended_ms {
+        members["endTime"] = json!((Time(ended) + AROUND).0);
+    }
+    let mut found: Vec<LoggedLine> = Vec::new();
+    let (mut ids, mut size) = (BTreeSet::new(), 0_usize);
+    for _ in 0..END_PAGES_MAX {
+        let page = service.read("FilterLogEvents", &members).await.map_err(refused)?;
+        for (id, line) in page["events"].as_array().into_iter().flatten().map(line) {
+            if ids.insert(id) {
+                size = size.saturating_add(line.message.len());
+                found.push(line);
+            }
+        }
+        match page["nextToken"].as_str().filter(|token| !token.is_empty()) {
+            Some(token) if found.len() < lines && size < bytes => members["nextToken"] = json!(token),
+            _ => break,
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// Returns the ID and the line of an event.
+fn line(event: &Value) -> (String, LoggedLine) {
+    let text = |member: &str| event[member].as_str().unwrap_or_default();
+    let timestamp = Time(event["timestamp"].as_i64().unwrap_or(0));
+    let stream = text("logStreamName").rsplit('/').next().unwrap_or_default();
+    let host = stream.rsplit_once('-').map_or(stream, |(host, _)| host).to_owned();
+    (text("eventId").to_owned(), LoggedLine { host, timestamp, message: text("message").to_owned() })
 }
 
 fn refused(error: ServiceError) -> Failure {

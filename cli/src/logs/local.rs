@@ -1,5 +1,6 @@
 //! The log of a training job of a data directory.
 
+use std::io;
 use std::time::Duration;
 
 use local::training::JobRecords;
@@ -11,6 +12,7 @@ use wire::describe::TrainingJobSummary;
 
 use super::Printer;
 use super::choice::has_ended;
+use super::end::End;
 use crate::arguments::Logs;
 use crate::data::Data;
 use crate::failure::Failure;
@@ -40,9 +42,7 @@ pub(super) async fn print_log(
             })
             .await?;
             log = kept;
-            let lines = lines.map_err(|error| {
-                Failure::endpoint(error).context(format!("cannot read the log of {}", job.name))
-            })?;
+            let lines = lines.map_err(|error| cannot_read(error, &job.name))?;
             if lines.is_empty() {
                 break;
             }
@@ -59,6 +59,28 @@ pub(super) async fn print_log(
         }
         sleep(READ_EVERY).await;
     }
+}
+
+/// Adds the last lines of the job `name` to `end`.
+pub(super) async fn read_end(records: &JobRecords, name: &str, mut end: End) -> Result<End, Failure> {
+    let mut log = records.log(name, None);
+    let read = spawn_blocking(move || -> io::Result<End> {
+        log.skip_to_end()?;
+        loop {
+            let lines = log.next_lines()?;
+            if lines.is_empty() {
+                return Ok(end);
+            }
+            for line in &lines {
+                end.push(line);
+            }
+        }
+    });
+    read.await?.map_err(|error| cannot_read(error, name))
+}
+
+fn cannot_read(error: io::Error, name: &str) -> Failure {
+    Failure::endpoint(error).context(format!("cannot read the log of {name}"))
 }
 
 /// Returns whether the job writes no further line.

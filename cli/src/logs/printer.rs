@@ -3,7 +3,7 @@
 use local::training::plain_text;
 use serde_json::json;
 use tuning::time::Time;
-use wire::describe::TrainingJobSummary;
+use wire::describe::{TrainingJobSummary, TuningJob};
 use wire::events::timestamp::format_utc;
 
 use crate::arguments::{Logs, Output};
@@ -23,8 +23,7 @@ pub(super) struct Printer {
 impl Printer {
     /// Returns a printer of the log of `job`. Text names the hosts if the job can have several.
     pub(super) fn new(page: &Page, job: &TrainingJobSummary, options: &Logs) -> Self {
-        let resources = &page.described.request.definition["ResourceConfig"];
-        let names_hosts = options.host.is_none() && resources["InstanceCount"].as_u64() != Some(1);
+        let names_hosts = options.host.is_none() && has_hosts(&page.described);
         Self { output: options.output, job: job.name.clone(), names_hosts, lines: 0 }
     }
 
@@ -41,10 +40,20 @@ impl Printer {
             Output::Json => json_line(
                 &json!({"job": self.job, "host": host, "timestamp": format_utc(at), "line": message}),
             ),
-            Output::Text if self.names_hosts => format!("{host}  {}\n", plain(message)),
-            Output::Text => format!("{}\n", plain(message)),
+            Output::Text => text_line(self.names_hosts, host, message),
         })
     }
+}
+
+/// Returns whether jobs of a tuning can have several hosts.
+pub(super) fn has_hosts(described: &TuningJob) -> bool {
+    described.request.definition["ResourceConfig"]["InstanceCount"].as_u64() != Some(1)
+}
+
+/// Returns a line as text, with its host if it is named.
+pub(super) fn text_line(names_host: bool, host: &str, message: &str) -> String {
+    let host = if names_host { format!("{host}  ") } else { String::new() };
+    format!("{host}{}\n", plain(message))
 }
 
 /// Removes the terminal's escape sequences and control characters except tabs.

@@ -20,6 +20,7 @@ mod http;
 mod init;
 mod interrupted;
 mod local;
+mod log_end;
 mod logs;
 mod messages;
 mod metrics;

@@ -28,7 +28,8 @@ use serde_json::Value;
 use wire::change::LimitsChange;
 use wire::cost::{CostPage, JobCost};
 use wire::describe::{
-    DecisionPage, RowPage, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage, TuningSummary,
+    DecisionPage, RowPage, TrainingJobDetail, TrainingJobPage, TrainingJobSummary, TuningJob, TuningPage,
+    TuningSummary,
 };
 
 pub use caller::Caller;
@@ -142,6 +143,11 @@ impl Client {
         Ok(all)
     }
 
+    /// Returns one training job of a tuning job.
+    pub async fn training_job(&self, name: &str, job: &str) -> Result<TrainingJobDetail, ClientError> {
+        self.get(&tuning_path(name, &format!("/training-jobs/{}", plain(job)))).await
+    }
+
     /// Returns the booked costs of a tuning job's training jobs, in order of trial and attempt.
     pub async fn costs(&self, name: &str) -> Result<Vec<JobCost>, ClientError> {
         let mut all = Vec::new();
@@ -216,9 +222,12 @@ impl Client {
 
 /// Returns the path of a tuning job. Characters that no name has become `_`, so an invalid name matches no tuning job.
 fn tuning_path(name: &str, rest: &str) -> String {
-    let plain: String =
-        name.bytes().map(|byte| if is_plain(byte) { char::from(byte) } else { '_' }).collect();
-    format!("{TUNINGS}/{plain}{rest}")
+    format!("{TUNINGS}/{}{rest}", plain(name))
+}
+
+/// Replaces the bytes that no name contains.
+fn plain(name: &str) -> String {
+    name.bytes().map(|byte| if is_plain(byte) { char::from(byte) } else { '_' }).collect()
 }
 
 /// Returns whether names and tokens may contain this byte, which needs no escape in a URL.

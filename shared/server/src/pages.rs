@@ -1,4 +1,4 @@
-//! The pages of tunings and their event streams, beside the routes of the API.
+//! The pages of tunings with their event streams and logs, beside the routes of the API.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub trait Pages: Send + Sync + 'static {
     fn index(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
     /// Returns the live page of the tuning `name`, which reads the event stream at `url`.
     fn page(&self, name: &str, url: &str) -> String;
+    /// Returns the end of the log of the training job `job` of the tuning `name`, as text.
+    fn log(&self, name: &str, job: &str) -> impl Future<Output = Result<String, ApiError>> + Send;
     /// Opens the event stream of the tuning `name`, or of the list of tunings.
     fn open(&self, name: Option<&str>) -> impl Future<Output = Result<Self::Stream, ApiError>> + Send;
     /// Sends the events of a stream until its client leaves.
@@ -51,16 +53,24 @@ pub fn pages<P: Pages>(pages: P) -> (Router, watch::Sender<()>) {
         .route("/events", get(list_events::<P>))
         .route("/tuning-jobs/{name}/page", get(page::<P>))
         .route("/tuning-jobs/{name}/events", get(events::<P>))
+        .route("/tuning-jobs/{name}/logs/{job}", get(log::<P>))
         .with_state(served);
     (router, end)
 }
 
 async fn index<P: Pages>(State(served): State<Arc<Served<P>>>) -> Response {
-    html(served.pages.index().await)
+    text(served.pages.index().await, "text/html; charset=utf-8")
 }
 
 async fn page<P: Pages>(State(served): State<Arc<Served<P>>>, Path(name): Path<String>) -> Response {
-    html(Ok(served.pages.page(&name, "events")))
+    text(Ok(served.pages.page(&name, "events")), "text/html; charset=utf-8")
+}
+
+async fn log<P: Pages>(
+    State(served): State<Arc<Served<P>>>,
+    Path((name, job)): Path<(String, String)>,
+) -> Response {
+    text(served.pages.log(&name, &job).await, "text/plain; charset=utf-8")
 }
 
 async fn list_events<P: Pages>(State(served): State<Arc<Served<P>>>, headers: HeaderMap) -> Response {
@@ -113,13 +123,15 @@ async fn stream<P: Pages>(served: Arc<Served<P>>, name: Option<&str>, headers: &
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-fn html(page: Result<String, ApiError>) -> Response {
-    match page {
+fn text(body: Result<String, ApiError>, kind: &str) -> Response {
+    match body {
         Err(error) => refused(error),
-        Ok(page) => write(
-            HttpResponse::new(200, page)
-                .header("content-type", "text/html; charset=utf-8")
-                .header("cache-control", "no-store"),
+        // A browser may not read a log as another type than text.
+        Ok(body) => write(
+            HttpResponse::new(200, body)
+                .header("content-type", kind)
+                .header("cache-control", "no-store")
+                .header("x-content-type-options", "nosniff"),
         ),
     }
 }
