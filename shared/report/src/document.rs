@@ -48,6 +48,8 @@ pub struct Head {
     pub step: u64,
     /// Name of the tuning.
     pub name: String,
+    /// Its ID, with which the names of its jobs begin.
+    pub id: String,
     /// `HyperParameterTuningJobStatus`.
     pub status: String,
     /// Why the tuning ended or is ending, in words.

@@ -1,7 +1,7 @@
 //! The page: one HTML file with its style, its script, the charting library and, in a report, the document.
 //!
 //! The content security policy of the page allows this style and this script only, by their hashes, and no network but
-//! the event stream of a live page.
+//! the event stream and the logs of a live page.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,6 +38,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/table.js"),
     include_str!("../assets/script/best.js"),
     include_str!("../assets/script/detail.js"),
+    include_str!("../assets/script/log.js"),
     include_str!("../assets/script/connection.js"),
     include_str!("../assets/script/stream.js"),
     include_str!("../assets/script/main.js"),
@@ -57,7 +58,8 @@ pub fn page(document: &Document) -> String {
 /// Returns the page of the tuning `name` that shows the events of the stream at `url`, an address of its own origin.
 ///
 /// The first event of each connection is `document`, with [`document_event`]. Each later event is `delta`, with
-/// [`delta_event`]. The page connects again by itself, and a new `document` replaces everything.
+/// [`delta_event`]. The page connects again by itself, and a new `document` replaces everything. It reads the end of the
+/// log of a job at `logs/<job>`, relative to its own address.
 pub fn live(name: &str, url: &str) -> String {
     let data = format!("<meta name=\"event-stream\" content=\"{}\">\n", in_attribute(url));
     whole(name, "; connect-src 'self'", &data)

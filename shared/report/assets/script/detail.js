@@ -30,7 +30,7 @@ function renderDetail() {
   const rank = trial.rank ? `, rank ${trial.rank} of ${model.ranked.length}` : "";
   const lines = model.events.filter((event) => event.trial === trial.number);
   put(
-    byId("detail-body"),
+    byId("detail-facts"),
     el(
       "p",
       {},
@@ -66,6 +66,10 @@ function renderDetail() {
       {},
       trial.jobs.map((job) => el("li", {}, jobText(job))),
     ),
+  );
+  renderJobLog(trial);
+  put(
+    byId("detail-decisions"),
     el("h3", {}, "Decisions"),
     el(
       "ol",

@@ -100,6 +100,7 @@ function start() {
     initTable,
     initBest,
     initDetail,
+    initJobLog,
   ])
     init();
   subscribe("data", render);

@@ -24,6 +24,7 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
     Head {
         step: follower.step,
         name: base.name.clone(),
+        id: follower.tuning.id.clone(),
         status: base.status.clone(),
         reason: end_word.map(|word| end_words(word, described.failure_reason.as_deref())),
         created: base.created_ms,
