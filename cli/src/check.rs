@@ -13,7 +13,7 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use serde_json::Value;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::submit::REQUEST_BYTES_MAX;
 use wire::item::MAX_ITEM_BYTES;
 use wire::request::{PriceAnswer, Request, RequestError, required_by_stack};

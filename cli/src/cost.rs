@@ -9,7 +9,7 @@ mod month;
 use std::fmt::Write;
 
 use serde_json::{Value, to_value};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::cost::{CostError, Tally, booked, page};
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 

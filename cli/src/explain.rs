@@ -5,9 +5,9 @@
 use std::fmt::Write;
 
 use console::style;
-use tuning::epochs::Epochs;
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
 use use_cases::explain::{ExplainError, explain as explanation};
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
 
@@ -193,7 +193,7 @@ fn arrival(entry: &ArrivalView, trial: TrialId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tuning::ids::{BracketId, RungId};
+    use tuning::unit::ids::{BracketId, RungId};
     use wire::explain::Compared;
 
     use super::*;

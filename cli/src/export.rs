@@ -7,7 +7,7 @@ use ::report::document::{Document, Outcome, Trial};
 use local::host::training_path;
 use local::training::JobRecords;
 use serde_json::{Map, Value, json};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
 
 use crate::arguments::{Export, Format, Source, Where};
@@ -120,7 +120,7 @@ fn status(outcome: Outcome, interrupted: bool) -> &'static str {
 
 /// Returns an amount as a JSON number.
 fn dollars(micro: u64) -> Value {
-    let text = tuning::money::MicroUsd(micro).to_string();
+    let text = tuning::unit::money::MicroUsd(micro).to_string();
     text.parse::<serde_json::Number>().map_or(Value::Null, Value::Number)
 }
 

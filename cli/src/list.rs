@@ -4,7 +4,7 @@ use std::path::Path;
 
 use local::host::place;
 use serde_json::{Value, json};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe;
 use wire::describe::TuningSummary;
 

@@ -9,7 +9,7 @@ mod hint;
 mod local;
 mod printer;
 
-use tuning::failures::cause;
+use tuning::state::failures::cause;
 use wire::describe::TrainingJobSummary;
 
 use crate::arguments::{Logs, Where};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use local::training::{JobRecords, series};
-use tuning::fact::MetricLine;
+use tuning::log::fact::MetricLine;
 use wire::events::logs::MetricPattern;
 use wire::request::Request;
 
@@ -60,7 +60,7 @@ fn thinned(curve: BTreeMap<u64, f64>) -> Vec<(u64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     use super::*;
 

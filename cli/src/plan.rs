@@ -8,10 +8,10 @@ mod show;
 
 use hyperband::plan::Plan;
 use tuning::definition::{Definition, JobLimits};
-use tuning::ids::ChoiceId;
-use tuning::limits::MIN_RUNTIME_SECONDS;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::limits::MIN_RUNTIME_SECONDS;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials_of};
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
 

@@ -5,7 +5,8 @@ mod rows;
 
 use std::io::IsTerminal;
 
-use tuning::ruling::{Order, Ruling, TrialEnd};
+use tuning::log::reasons::TrialEnd;
+use tuning::log::ruling::{Order, Ruling};
 use wire::names::training_job_name;
 
 use crate::event_text::event_line;

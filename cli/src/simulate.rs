@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use curves::{Setting, Table, simulate as play};
 use tuning::definition::Definition;
-use tuning::limits::MAX_TRAINING_JOBS;
-use tuning::time::Time;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
+use tuning::unit::time::Time;
 use wire::forecast::Times;
 use wire::request::{PriceAnswer, Request, RungExecution};
 

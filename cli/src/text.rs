@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::events::timestamp::civil;
 
 pub(crate) use report::text::{clean, maybe, short, usd, value};

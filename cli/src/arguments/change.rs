@@ -5,8 +5,8 @@
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args};
 use serde_json::Number;
-use tuning::limits::MAX_PARALLEL_JOBS;
-use tuning::money::MicroUsd;
+use tuning::unit::limits::MAX_PARALLEL_JOBS;
+use tuning::unit::money::MicroUsd;
 use wire::change::LimitsChange;
 use wire::request::micro_usd_down;
 

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use local::host::SystemClock;
-use tuning::grants::{month_end, month_of};
-use tuning::time::Time;
+use tuning::money::grants::{month_end, month_of};
+use tuning::unit::time::Time;
 use use_cases::ports::Clock;
 use wire::events::timestamp::parse_utc;
 

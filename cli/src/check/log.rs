@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use tuning::log_problem::LogProblem;
+use tuning::log::problem::LogProblem;
 use wire::algorithm::Metric;
 use wire::events::logs::{Cut, Explanation, Hints, MetricPattern};
 use wire::notice::Notice;

@@ -2,7 +2,7 @@
 
 use api_client::ServiceError;
 use serde_json::Value;
-use tuning::fact::{Fact, JobPhase};
+use tuning::log::fact::{Fact, JobPhase};
 use wire::algorithm::of_image;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tuning::limits::{STARTUP_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
+use tuning::unit::limits::{STARTUP_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
 use super::seen::{Job, Seen};

@@ -104,9 +104,9 @@ pub(super) fn duplicate_job(request: &Request, name: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use tuning::ids::ChoiceId;
-    use tuning::money::MicroUsd;
-    use tuning::time::Time;
+    use tuning::unit::ids::ChoiceId;
+    use tuning::unit::money::MicroUsd;
+    use tuning::unit::time::Time;
     use wire::request::PriceAnswer;
 
     use super::*;

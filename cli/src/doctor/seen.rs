@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use api_client::ServiceError;
 use local::host::SystemClock;
 use serde_json::Value;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::unit::money::MicroUsd;
 use use_cases::ports::Clock;
 use wire::describe::{Totals, TuningJob};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tuning::fact::{Fact, JobKey, MetricLine};
+use tuning::log::fact::{Fact, JobKey, MetricLine};
 use wire::names::log_stream;
 
 use super::seen::Seen;

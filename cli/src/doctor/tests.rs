@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use api_client::{ClientError, ServiceError};
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;

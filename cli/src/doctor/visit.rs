@@ -9,7 +9,7 @@ use api_client::{Address, ClientError};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
-use tuning::fact::Recorded;
+use tuning::log::fact::Recorded;
 use wire::describe::{DecisionPage, first_difference};
 use wire::names::parse_training_job_name;
 use wire::request::Request;

@@ -7,7 +7,7 @@ use api_client::{Client, Service, ServiceError, Target};
 use local::training::LoggedLine;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use wire::describe::TrainingJobSummary;
 
 use super::Printer;

@@ -73,7 +73,7 @@ pub(crate) async fn of_stack(
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     use super::*;
 

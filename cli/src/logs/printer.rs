@@ -2,7 +2,7 @@
 
 use local::training::plain_text;
 use serde_json::json;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::describe::{TrainingJobSummary, TuningJob};
 use wire::events::timestamp::format_utc;
 

@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn regression_a_job_that_ended_while_it_waited_has_not_been_stopped_early() {
         let mut waited = ended("Stopped", Some("TuningEnding"));
-        waited.controller.cost_usd = Some(tuning::money::MicroUsd(0));
+        waited.controller.cost_usd = Some(tuning::unit::money::MicroUsd(0));
         waited.controller.billable_seconds = Some(0);
         assert!(is_over(&waited) && !is_billed(&waited), "it never started");
         waited.started_ms = Some(1);

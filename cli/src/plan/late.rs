@@ -1,7 +1,7 @@
 //! Shows how far a stopped trial trains past its rung on a stack, for each way in which a stack receives log lines.
 
 use serde_json::{Value, json};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use wire::forecast::{MetricsFrom, Overrun, Times};
 use wire::request::RungExecution;
 

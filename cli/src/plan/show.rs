@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use wire::request::{RungExecution, RungsWhy};
 
 use super::late::LateStops;

@@ -360,6 +360,6 @@ fn a_plan_of_late_stops_says_what_it_assumes_and_is_absent_where_no_trial_is_sto
 
 #[test]
 fn the_plan_assumes_the_silence_after_which_a_sweep_reads_a_log() {
-    let assumed = tuning::time::Millis::from_seconds(wire::forecast::SILENCE_MS / 1_000);
+    let assumed = tuning::unit::time::Millis::from_seconds(wire::forecast::SILENCE_MS / 1_000);
     assert_eq!(use_cases::sweep::Limits::CLOUD.silence, use_cases::sweep::Silence::After(assumed));
 }

@@ -6,9 +6,9 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use local::host::SystemClock;
 use search::Configuration;
-use tuning::ids::TrialId;
 use tuning::state::State;
-use tuning::time::Time;
+use tuning::unit::ids::TrialId;
+use tuning::unit::time::Time;
 use use_cases::ports::Clock;
 
 use super::rows::{View, rows};

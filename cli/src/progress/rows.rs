@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use console::style;
 use search::Configuration;
 use tuning::definition::{Definition, Objective};
-use tuning::fact::JobPhase;
-use tuning::ids::{ChoiceId, TrialId};
-use tuning::limits::MIN_RUNTIME_SECONDS;
-use tuning::money::MicroUsd;
-use tuning::state::{Job, State, Status, Trial};
+use tuning::job::Job;
+use tuning::log::fact::JobPhase;
+use tuning::state::{State, Status};
+use tuning::trial::Trial;
+use tuning::unit::ids::{ChoiceId, TrialId};
+use tuning::unit::limits::MIN_RUNTIME_SECONDS;
+use tuning::unit::money::MicroUsd;
 
 use crate::event_text::rounded;
 use crate::text::{duration, maybe, usd, value};
@@ -69,7 +71,7 @@ pub(super) fn rows(view: &View<'_>, width: usize, height: usize) -> Vec<String> 
 /// Returns the `count` jobs with the best values, ordered by trial, so that a row rarely moves.
 fn most_interesting<'a>(
     definition: &Definition,
-    jobs: Vec<(tuning::fact::JobKey, &'a Trial, &'a Job)>,
+    jobs: Vec<(tuning::log::fact::JobKey, &'a Trial, &'a Job)>,
     count: usize,
 ) -> Vec<(TrialId, &'a Trial, &'a Job)> {
     let mut ranked: Vec<_> = jobs
@@ -249,9 +251,9 @@ fn best_row(view: &View<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tuning::fact::{Fact, Recorded};
+    use tuning::log::fact::{Fact, Recorded};
     use tuning::step::advance;
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
     use wire::request::{PriceAnswer, Request};
     use wire::sample;
 

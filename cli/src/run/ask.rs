@@ -8,7 +8,7 @@ mod tries;
 use std::path::Path;
 
 use serde_json::Value;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, Violation};
 
 use crate::arguments::Limits;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use local::training::{JobRecords, series};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tuning::fact::MetricLine;
+use tuning::log::fact::MetricLine;
 use wire::events::logs::MetricPattern;
 use wire::request::Request;
 
@@ -118,7 +118,7 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     use super::*;
 

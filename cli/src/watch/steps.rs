@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 use tuning::step::Step;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::store::Tuning;
 use wire::describe::{DecisionPage, TuningJob, request_from_description};
 use wire::request::{PriceAnswer, Request, RequestError, RungExecution};

@@ -54,7 +54,7 @@ fn about(answered: &Answered, entry: Entry) -> Entry {
 #[cfg(test)]
 mod tests {
     use http_api::ApiError;
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     use super::*;
 

@@ -5,7 +5,7 @@
 use http_api::{Access, Principals};
 use lambda::settings::{SettingsError, TableSettings, cap, flag, monthly_cap, setting};
 use tuning::definition::Allowances;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe::Place;
 use use_cases::prices::OwnerPrices;
 use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices};

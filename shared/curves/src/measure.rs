@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::Configuration;
 use serde::Serialize;
 use tuning::definition::{Definition, Strategy};
-use tuning::fact::{JobEnd, JobKey};
-use tuning::ids::TrialId;
-use tuning::ruling::Ruling;
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::ruling::Ruling;
 use tuning::state::State;
+use tuning::unit::ids::TrialId;
 
 use crate::simulation::{Setting, end_reason, milliseconds, seconds};
 use crate::table::Table;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use search::seed::{Rng, child};
-use tuning::fact::{JobEnd, JobKey};
+use tuning::log::fact::{JobEnd, JobKey};
 
 use crate::simulation::Setting;
 

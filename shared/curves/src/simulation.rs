@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::ids::TrialId;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::{State, Status};
 use tuning::step::{Step, advance};
-use tuning::time::{Millis, Time};
+use tuning::unit::ids::TrialId;
+use tuning::unit::time::{Millis, Time};
 
 use crate::measure::{Measure, Outcome};
 use crate::service::{Draws, Event, Job, Queue, noise};

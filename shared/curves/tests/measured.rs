@@ -6,7 +6,7 @@ use std::path::Path;
 
 use curves::{Outcome, Setting, Table, simulate};
 use serde_json::{Value, json};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::request::{PriceAnswer, Request};
 
 const SEEDS: u32 = 100;

@@ -7,9 +7,9 @@ use tuning::definition::{
     Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
     Silence, Strategy,
 };
-use tuning::epochs::Epochs;
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::Time;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Time;
 
 /// Two configurations of nine epochs: rate 0.1 rises to 0.9, rate 0.9 stays at 0.1.
 fn table() -> Table {

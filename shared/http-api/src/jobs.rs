@@ -3,7 +3,7 @@
 //! In the default order, by name, a page reads only the rows that it needs. Any other order reads all jobs of the
 //! tuning. A page begins after the last position of the previous page, even if the job at that position has changed.
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use use_cases::describe::{self, JobPage, Place};
 use use_cases::ports::table::Table;
 use use_cases::store::Store;

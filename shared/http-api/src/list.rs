@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::events::timestamp::parse_utc;
 use wire::stored::IndexRow;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use wire::names::{parse_training_job_name, training_job_name};
 
 use crate::access::Right;

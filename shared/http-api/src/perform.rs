@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::step::Step;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::cost::CostError;
 use use_cases::describe::{self, Place};
 use use_cases::ports::table::{Query, Table};

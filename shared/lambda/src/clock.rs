@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::ports::{Clock, Timer};
 
 /// The system clock.

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::now;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The minimum time left to begin new work: one AWS call with its retries can take ten seconds.
 const BEGIN_MARGIN: Millis = Millis::from_seconds(12);

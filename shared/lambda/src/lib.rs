@@ -16,7 +16,7 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use lambda_runtime::{Diagnostic, LambdaEvent, run, service_fn};
 use serde_json::Value;

@@ -4,8 +4,8 @@
 
 use serde_json::Number;
 use thiserror::Error;
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 use wire::request::micro_usd_down;
 
 /// The stack's monthly cap.

@@ -4,12 +4,13 @@
 use lambda::telemetry::{ErrorType, LogWriter, Report};
 use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobKey, Recorded as RecordedFact};
-use tuning::ids::{BracketId, RungId, TrialId};
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd, Verdict};
+use tuning::log::fact::{Fact, JobKey, Recorded as RecordedFact};
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling, Verdict};
 use tuning::step::Step;
-use tuning::time::{Millis, Time};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
+use tuning::unit::time::{Millis, Time};
 use use_cases::batch::{Part, Progress, Unreadable};
 use use_cases::decide::Decided;
 use use_cases::job_events::{About, RecordError, Recorded};

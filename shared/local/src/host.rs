@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tuning::definition::Definition;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::describe::{self, Place};
 use use_cases::job_events::JobEvents;

@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc, watch};

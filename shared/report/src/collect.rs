@@ -9,11 +9,11 @@ mod trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tuning::fact::Recorded;
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::Recorded;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::step::Step;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe::{self, Place};
 use use_cases::ports::table::Table;
 use use_cases::store::{Store, StoreError, Tuning};

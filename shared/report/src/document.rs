@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tuning::definition::Objective;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use wire::describe::{Bracket, FailureCause, WaitingFor};
 
 /// A tuning as of its last step.

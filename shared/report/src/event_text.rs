@@ -2,12 +2,13 @@
 
 use search::Configuration;
 use tuning::definition::Definition;
-use tuning::fact::JobEnd;
-use tuning::failures::cause;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::JobEnd;
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::Incumbent;
-use tuning::summary::JobSummary;
+use tuning::state::failures::cause;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe::stop_word;
 use use_cases::words;
 

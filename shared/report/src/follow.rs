@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use tuning::conclude::full_summary;
-use tuning::fact::{Fact, JobKey, JobPhase};
-use tuning::fold::fold;
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::ruling::Ruling;
+use tuning::change::fold::fold;
+use tuning::log::fact::{Fact, JobKey, JobPhase};
+use tuning::log::ruling::Ruling;
 use tuning::state::{Incumbent, State};
 use tuning::step::Step;
-use tuning::summary::JobSummary;
+use tuning::trial::summary::JobSummary;
+use tuning::trial::summary::full_summary;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
 use use_cases::ports::table::{Query, Table};
 use use_cases::store::{Loaded, Store, StoreError, Tuning};
 use wire::notice::Notice;

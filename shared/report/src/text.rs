@@ -1,6 +1,6 @@
 //! Formats values and amounts, and removes control characters.
 
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 /// Replaces control characters in text from outside the program (logs, failure reasons, names), because they could move
 /// the terminal's cursor.

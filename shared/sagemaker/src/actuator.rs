@@ -12,7 +12,7 @@ use aws::SdkConfig;
 use aws::event_bus::EventBus;
 use dynamodb::DynamoTable;
 use lambda::SystemClock;
-use tuning::time::Millis;
+use tuning::unit::time::Millis;
 use use_cases::pace::Pace;
 use use_cases::perform::{ABANDONED, Actuator, CLAIM, LOG_LAG};
 use use_cases::store::Store;

@@ -5,7 +5,7 @@
 use aws_sdk_sagemaker::operation::describe_training_job::DescribeTrainingJobOutput;
 use aws_sdk_sagemaker::types::{MetricData, SecondaryStatus, TrainingJobStatus};
 use aws_smithy_types::DateTime;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 
 /// The SDK's placeholder for a missing required field.

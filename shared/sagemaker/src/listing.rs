@@ -5,7 +5,7 @@
 
 use aws_sdk_sagemaker::types::{SortBy, SortOrder, TrainingJobStatus};
 use aws_smithy_types::DateTime;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
 use crate::describe::time;

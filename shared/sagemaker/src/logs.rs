@@ -5,7 +5,7 @@
 //! prefix ends with the dash before the stream's time.
 
 use aws_sdk_cloudwatchlogs::types::FilteredLogEvent;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
 use wire::events::logs::is_id;
 

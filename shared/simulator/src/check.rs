@@ -34,11 +34,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
 use tuning::definition::Definition;
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobEnd, JobKey};
-use tuning::ids::{BracketId, RungId, TrialId};
-use tuning::ruling::{EndReason, Launch, Order, Ruling, StopWhy};
+use tuning::log::fact::{Fact, JobEnd, JobKey};
+use tuning::log::reasons::{EndReason, StopWhy};
+use tuning::log::ruling::{Launch, Order, Ruling};
 use tuning::state::State;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
 use use_cases::memory::Change;
 use wire::stored;
 

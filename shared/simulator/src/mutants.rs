@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tuning::planted::{Mutation, is_on};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
 use use_cases::ports::table::Write;
 use use_cases::ports::{Bus, BusError, Clock, Elsewhere, HandOverError, Prices, PricesError, Timer};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use tuning::fact::JobEnd;
-use tuning::ruling::EndReason;
+use tuning::log::fact::JobEnd;
+use tuning::log::reasons::EndReason;
 use wire::item::{EXPIRES_AT, Item};
 use wire::stored;
 

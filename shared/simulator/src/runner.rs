@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use use_cases::store::Store;
 
 use crate::case::Case;

@@ -15,14 +15,14 @@ use tuning::definition::{
     Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
     Silence, Strategy,
 };
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::ids::TrialId;
-use tuning::money::Rate;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
-use tuning::time::Time;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::Rate;
+use tuning::unit::time::Time;
 
 const EPOCHS: u32 = 27;
 

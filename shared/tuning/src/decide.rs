@@ -4,36 +4,21 @@
 //! returns `None`. The order of the rules in [`next`] is part of the rules: first the criteria that end the tuning,
 //! then running trials, then ended jobs, then new jobs, and last the end of the tuning.
 
-mod bill;
-pub(crate) mod diverged;
-mod doubt;
-mod finish;
-pub(crate) mod grant;
-mod judge;
-mod last_epoch;
-mod notice;
-mod outlook;
-mod overrun;
-mod pool;
-pub(crate) mod promote;
-pub(crate) mod refit;
-pub(crate) mod rest;
-mod silence;
-pub(crate) mod spot;
-mod start;
-
-use self::outlook::Outlook;
 use crate::definition::Definition;
-use crate::fact::JobKey;
-use crate::limits::SETTLE_DEADLINE;
-use crate::ruling::{EndReason, Order, Ruling, StopWhy};
-use crate::state::{Job, State, Status};
-use crate::time::{Millis, Time};
-
-pub use doubt::doubt;
-pub(crate) use pool::latest_start;
-pub use promote::most_promoted;
-pub use silence::open_look;
+use crate::job::{Job, must_end_at};
+use crate::log::fact::JobKey;
+use crate::log::reasons::{EndReason, StopWhy};
+use crate::log::ruling::{Order, Ruling};
+use crate::rules::outlook::Outlook;
+use crate::rules::{
+    bill, conclude, finish, grant, judge, last_epoch, notice, overrun, pool, promote, refit, rest, silence,
+    spot,
+};
+use crate::state::{State, Status};
+use crate::trial::diverged::diverged;
+use crate::trial::log::deadline_of;
+use crate::unit::limits::SETTLE_DEADLINE;
+use crate::unit::time::Time;
 
 /// Returns the next ruling, or `None` when nothing is left to decide for now.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -59,7 +44,7 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| rest::read(definition, state))
         .or_else(|| {
             let mut trials = state.trials.iter();
-            trials.find_map(|(number, trial)| crate::conclude::conclusion(definition, state, *number, trial))
+            trials.find_map(|(number, trial)| conclude::conclusion(definition, state, *number, trial))
         })
         .or_else(|| pool::settled(definition, state))
         .or_else(|| pool::read(state))
@@ -97,7 +82,7 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
         };
         let useless = || {
             let silent = silence::confirmed(definition, state, trial, job);
-            silent.or_else(|| diverged::diverged(definition, trial))
+            silent.or_else(|| diverged(definition, trial))
         };
         let why = match (&state.status, trial.stop_why) {
             (_, Some(why)) => why,
@@ -129,30 +114,20 @@ fn stop(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
-/// Returns when the limits of a running job must have ended it.
-///
-/// Counts from the job's last sign of life: limits do not bind a job that waits for instances, and every look that
-/// finds the job is a sign of life. `None` for a job that does not run.
-pub(crate) fn must_end_at(definition: &Definition, job: &Job) -> Option<Time> {
-    // A job that the service has not accepted yet still has its start pending, which will have an outcome.
-    let runs = job.accepted && job.end.is_none() && !job.is_closed();
-    runs.then(|| job.seen_at + Millis::from_seconds(definition.reserved_seconds(job.limits)))
-}
-
-/// Returns when the sweeper must report a quiet running job as still present ([`crate::fact::Fact::JobSeen`]): once it has
+/// Returns when the sweeper must report a quiet running job as still present ([`crate::log::fact::Fact::JobSeen`]): once it has
 /// used up its reservation, and long before it would be presumed deleted. Else at most a few times an hour.
 pub fn job_seen_due_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
     let quiet = job.seen_at + (must_end_at(definition, job)? - job.seen_at + SETTLE_DEADLINE).half();
     overrun::used_at(definition, state, job).into_iter().chain([quiet]).min()
 }
 
-/// Returns the jobs that a [`crate::fact::Fact::TimePassed`] at time `at` may settle or give up.
+/// Returns the jobs that a [`crate::log::fact::Fact::TimePassed`] at time `at` may settle or give up.
 ///
 /// The caller must fold all stored facts of these jobs before that fact: one of them may hold the bill.
 pub fn settled_by(definition: &Definition, state: &State, at: Time) -> Vec<JobKey> {
-    let unread = state.jobs().filter(|(_, _, job)| {
-        !job.rest_read && rest::deadline_of(job).is_some_and(|deadline| deadline <= at)
-    });
+    let unread = state
+        .jobs()
+        .filter(|(_, _, job)| !job.rest_read && deadline_of(job).is_some_and(|deadline| deadline <= at));
     // The tuning ends when the wait for a quota or for capacity expires, so the facts must show first that no job has
     // started, or got instances.
     let expires = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= at);

@@ -11,14 +11,14 @@ use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
-use crate::epochs::Epochs;
-use crate::ids::{BracketId, ChoiceId, RungId};
-use crate::limits::{
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{BracketId, ChoiceId, RungId};
+use crate::unit::limits::{
     MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS, STARTUP_ALLOWANCE_SECONDS,
     STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS,
 };
-use crate::money::{MicroUsd, Rate};
-use crate::time::Time;
+use crate::unit::money::{MicroUsd, Rate};
+use crate::unit::time::Time;
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
 pub const RULES_VERSION: u32 = 1;
@@ -138,14 +138,14 @@ mod stored_plan {
         brackets: Option<Range<usize>>,
     }
 
-    pub(super) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
         let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
         let all = Plan::hyperband(min_resource, max_resource, eta).is_ok_and(|all| all == *plan);
         let brackets = (!all).then(|| plan.chosen());
         Numbers { min_resource, max_resource, eta, brackets }.serialize(serializer)
     }
 
-    pub(super) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Plan, D::Error> {
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Plan, D::Error> {
         let Numbers { min_resource, max_resource, eta, brackets } = Numbers::deserialize(deserializer)?;
         let all = Plan::hyperband(min_resource, max_resource, eta).map_err(D::Error::custom)?;
         let Some(brackets) = brackets else { return Ok(all) };

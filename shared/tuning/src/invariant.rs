@@ -4,11 +4,12 @@
 use hyperband::ranking::improves;
 
 use crate::definition::Definition;
-use crate::ids::{CohortId, count};
-use crate::money::MicroUsd;
-use crate::ruling::{Order, Ruling};
-use crate::state::{Arrival, State, Status, rival};
-use crate::work::look;
+use crate::log::ruling::{Order, Ruling};
+use crate::scheduler::{Arrival, rival};
+use crate::state::{State, Status};
+use crate::unit::ids::{CohortId, count};
+use crate::unit::looks::look;
+use crate::unit::money::MicroUsd;
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -121,7 +122,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
 
 /// Counts the arrivals that are better than `arrival`: an equal value of a trial with a lower number is better, too.
 ///
-/// Compares by itself, unlike [`crate::state::Rung::rank`]. Both rely on the order of the list.
+/// Compares by itself, unlike [`crate::scheduler::Rung::rank`]. Both rely on the order of the list.
 fn better(definition: &Definition, arrived: &[Arrival], arrival: Arrival) -> usize {
     let (number, Some(value)) = arrival else { return arrived.len() };
     let better = |a: f64, b: f64| improves(definition.direction(), a, b);

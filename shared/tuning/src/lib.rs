@@ -1,7 +1,7 @@
 //! The decider: takes facts and makes rulings.
 //!
 //! The life of a tuning job is a list of [`step::Step`]s. A step takes facts (what happened, in any order, possibly
-//! twice), folds them into the [`state::State`], and decides: [`decide::next`] returns one [`ruling::Ruling`] at a
+//! twice), folds them into the [`state::State`], and decides: [`decide::next`] returns one [`log::ruling::Ruling`] at a
 //! time until nothing is left to decide. Some rulings order an action outside (start a job, stop it, read its bill,
 //! publish a notice). Another component performs the action later, possibly twice.
 //!
@@ -21,30 +21,18 @@
     )
 )]
 
-pub mod changes;
-pub mod conclude;
+pub mod change;
 pub mod decide;
 pub mod definition;
-pub mod epochs;
-pub mod fact;
-pub mod failures;
-pub mod fold;
-pub mod grants;
-pub mod held;
-pub mod ids;
 pub mod invariant;
-pub mod ledger;
-pub mod limits;
-pub mod log_problem;
+pub mod job;
+pub mod log;
 pub mod money;
 pub mod planted;
-pub mod pool;
-mod quote;
-pub mod ruling;
-pub mod runtime;
-mod size;
+pub mod quote;
+pub mod rules;
+pub mod scheduler;
 pub mod state;
 pub mod step;
-pub mod summary;
-pub mod time;
-pub mod work;
+pub mod trial;
+pub mod unit;

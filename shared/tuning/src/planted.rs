@@ -29,9 +29,9 @@ mod facts;
 mod rulings;
 
 #[cfg(not(feature = "planted"))]
-pub(crate) use crate::decide::next;
+pub use crate::change::fold::fold;
 #[cfg(not(feature = "planted"))]
-pub use crate::fold::fold;
+pub(crate) use crate::decide::next;
 #[cfg(feature = "planted")]
 pub use facts::fold;
 #[cfg(feature = "planted")]

@@ -1,14 +1,19 @@
 //! Quotes: the limits under which a job would start now, on which instances, and the most that it can cost.
 
-use crate::decide::{refit, spot};
+pub mod runtime;
+
+use self::runtime::runtime;
 use crate::definition::{Definition, JobLimits};
-use crate::epochs::Epochs;
-use crate::ids::{BracketId, ChoiceId, RungId};
-use crate::limits::CUT_LIMIT_FACTOR;
-use crate::money::MicroUsd;
-use crate::runtime::{Goal, Runtime, epochs_of, runtime};
-use crate::state::{State, Trial};
-use crate::time::Millis;
+use crate::quote::runtime::{Runtime, epochs_of};
+use crate::state::State;
+use crate::state::capacity::choice;
+use crate::trial::Trial;
+use crate::trial::timing::Goal;
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{BracketId, ChoiceId, RungId};
+use crate::unit::limits::CUT_LIMIT_FACTOR;
+use crate::unit::money::MicroUsd;
+use crate::unit::time::Millis;
 
 /// What a job would get if it started now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +40,14 @@ pub(crate) fn worst_case(
 impl Quote {
     /// Quotes a job with these limits, on the instances that are asked next.
     pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
-        let instances = spot::choice(definition, state);
+        let instances = choice(definition, state);
         Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
     }
 
     /// Returns the quote if the cap allows it, with the longest wait that it allows if the last wait for capacity was too
     /// short.
     fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
-        let fits = |quote: &Self| refit::fits_cap(definition, state, quote.worst_case);
+        let fits = |quote: &Self| fits_cap(definition, state, quote.worst_case);
         let patient =
             state.lack.as_ref().map(|_| Self::with(definition, state, definition.patient(self.limits)));
         patient.filter(fits).or(Some(self).filter(fits))
@@ -85,7 +90,7 @@ impl Quote {
         let (Some(least), Some(left)) = (runtime.least, state.ledger.available()) else {
             return usual.paid(definition, state);
         };
-        let left = left.minus(refit::reserve(definition, state));
+        let left = left.minus(reserve(definition, state));
         let shortest = Self::with(definition, state, definition.limits_for(least)).worst_case;
         let share = left.shared_by(free_slots(definition, state));
         let amount = share.max(shortest).min(left).minus(state.ledger.margin);
@@ -145,8 +150,21 @@ impl Quote {
 fn free_slots(definition: &Definition, state: &State) -> u32 {
     let parallel = state.max_parallel(definition).saturating_sub(state.running());
     let instances = definition.limits.max_instances.map_or(u32::MAX, |most| {
-        let each = definition.job.instances(spot::choice(definition, state)).count;
+        let each = definition.job.instances(choice(definition, state)).count;
         most.saturating_sub(state.instances(definition)).checked_div(each).unwrap_or(u32::MAX)
     });
     parallel.min(instances).min(state.jobs_left(definition)).max(1)
+}
+
+/// Returns the money reserved for the refit: its worst case, as far as it is known now.
+pub(crate) fn reserve(definition: &Definition, state: &State) -> MicroUsd {
+    if !definition.refit || state.refit.is_some() {
+        return MicroUsd::ZERO;
+    }
+    Quote::of_longest(definition, state).worst_case
+}
+
+/// Returns whether the cap allows `amount` more besides the money reserved for the refit.
+pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd) -> bool {
+    state.ledger.fits_cap(amount.plus(reserve(definition, state)))
 }

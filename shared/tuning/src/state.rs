@@ -1,16 +1,15 @@
 //! The state of a tuning: the sum of its steps so far. It holds live trials only; concluded jobs leave it.
 //!
-//! [`crate::fold`] (facts) and [`State::apply`] (rulings) change the state, and nothing else does. Its serialized form
+//! [`fold`](crate::change::fold::fold) (facts) and [`State::apply`] (rulings) change the state, and nothing else does. Its serialized form
 //! is the snapshot: a field may be added with a default, but never renamed once released.
 
-mod apply;
-mod billing;
-mod cohort;
-mod job;
-mod lesson;
+pub mod capacity;
+pub mod changes;
+mod cohorts;
+pub mod failures;
 mod memory;
-mod rung;
-mod trial;
+mod money;
+pub(crate) mod streams;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,27 +17,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::{Configuration, History};
 use serde::{Deserialize, Serialize};
 
-use crate::changes::Changes;
 use crate::definition::Definition;
-use crate::epochs::Epochs;
-use crate::fact::{JobKey, MetricLine};
-use crate::failures::Failures;
-use crate::grants::Grants;
-use crate::held::{Held, Lack};
-use crate::ids::{BracketId, RungId, TrialId, count};
-use crate::ledger::Ledger;
-use crate::log_problem::LogProblem;
-use crate::pool::Pool;
-use crate::ruling::{EndReason, StopWhy};
-use crate::runtime::Timings;
-use crate::summary::JobSummary;
-use crate::time::{Millis, Time};
-
-pub use cohort::Cohort;
-pub use job::{Bill, Extension, Job};
-pub(crate) use rung::rival;
-pub use rung::{Arrival, Rung, judge};
-pub use waiting::{Parked, ParkedTrials, Waiting};
+use crate::job::Job;
+use crate::job::pool::Pool;
+use crate::log::fact::{JobEnd, JobKey};
+use crate::log::problem::LogProblem;
+use crate::log::reasons::EndReason;
+use crate::money::grants::Grants;
+use crate::money::ledger::Ledger;
+use crate::scheduler::{Cohort, ParkedTrials, Rung, Waiting};
+use crate::state::capacity::{Held, Lack};
+use crate::state::changes::Changes;
+use crate::state::failures::Failures;
+use crate::trial::Trial;
+use crate::trial::summary::JobSummary;
+use crate::trial::timing::Timings;
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{TrialId, count};
+use crate::unit::time::Time;
 
 /// Number of equal values that shows that the objective does not change.
 const MANY_VALUES: u32 = 10;
@@ -170,128 +166,6 @@ pub enum Status {
     },
 }
 
-/// A live trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Its bracket.
-    pub bracket: BracketId,
-    /// Its hyperparameters.
-    pub configuration: Configuration,
-    /// Whether the model of the sampler drew them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_model: bool,
-    /// The round of its bracket, where rungs close.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub round: u32,
-    /// Set for the refit only: the epoch up to which it trains.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refit: Option<Epochs>,
-    /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains.
-    pub next_rung: RungId,
-    /// Why it is stopped; `None` while it continues.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_why: Option<StopWhy>,
-    /// Whether a user asked to stop its job. It then gets no further attempt and is never promoted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stop_requested: bool,
-    /// The first value at each epoch, by epoch; `None` = not a number.
-    pub curve: BTreeMap<Epochs, Option<f64>>,
-    /// Its log streams, oldest first.
-    pub streams: Vec<Stream>,
-    /// How many streams it had when its stored log was last ordered to be read.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub read_ordered: u32,
-    /// How many streams it had at the order of the last completed read.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub streams_read: u32,
-    /// The latest line so far: time, ID and value.
-    pub last_line: Option<(Time, String, Option<f64>)>,
-    /// The attempt that logged it.
-    #[serde(default)]
-    pub last_line_attempt: u32,
-    /// The latest lines that began an epoch without a value.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub begun: Vec<Begun>,
-    /// The latest lines without an index whose epoch has not begun in the known part of the log.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unnumbered: Vec<(String, MetricLine)>,
-    /// Attempts ordered so far.
-    pub attempts: u32,
-    /// The rung of the last attempt: of its next rung, or of a lower one if that job trained past its level.
-    #[serde(default, skip_serializing_if = "is_first")]
-    pub last_attempt_rung: RungId,
-    /// Attempts of rungs that it has passed: later facts about them change nothing.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub past_attempts: u32,
-    /// Retries at this rung after a failure of the service.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub retries: u32,
-    /// Switches to other instances since it last waited for capacity.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub instance_switches: u32,
-    /// The running-time limit that ended its last job although the user's is longer, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut_limit: Option<u64>,
-    /// The longest time that it took for an epoch in one of its concluded jobs; `None` before the second line of one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch_ms: Option<Millis>,
-    /// Whether the next attempt runs on demand although the request asks for spot.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub on_demand: bool,
-    /// Why its last job failed, if the service failed it and the trial waits for a further attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// The earliest start of its next attempt; `None` while it has a job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<Time>,
-    /// The job that is not concluded.
-    pub job: Option<Job>,
-}
-
-/// An epoch that a log line without a value began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
-    /// The log stream.
-    pub stream: String,
-    /// The time of the line.
-    pub at: Time,
-    /// The index, as logged.
-    pub index: u64,
-}
-
-/// A log stream of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stream {
-    /// Its name.
-    pub name: String,
-    /// The attempt that wrote it.
-    #[serde(default)]
-    pub attempt: u32,
-    /// Epochs that the trial had before this stream began.
-    pub offset: Epochs,
-    /// Time and ID of the line that proved the offset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<(Time, String)>,
-    /// Time, ID and value of its lines, in order; kept only where the epoch is the rank of the line.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lines: Vec<(Time, String, Option<f64>)>,
-    /// Whether its offset is still unknown: its program resumed from a checkpoint and counts from there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unplaced: bool,
-    /// The values of an unplaced stream, by their own epoch; used where the epoch is captured.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
-    /// The first value of its highest epoch, where the epoch is captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<(Epochs, Option<f64>)>,
-    /// Time and epoch of its first line and of its last line.
-    pub span: Option<((Time, Epochs), (Time, Epochs))>,
-    /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
-    /// no line is there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeats_value: Option<bool>,
-}
-
 /// The best value seen at any epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Incumbent {
@@ -338,16 +212,6 @@ pub struct Counters {
     pub objective_succeeded: u32,
     /// Without a final objective value.
     pub objective_failed: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_first(rung: &RungId) -> bool {
-    *rung == RungId(0)
 }
 
 impl State {
@@ -478,4 +342,21 @@ impl State {
     pub fn is_ended(&self) -> bool {
         matches!(self.status, Status::Ended { .. })
     }
+}
+
+/// Returns when the latest job got its instances, of the jobs that run or ended a short time ago.
+pub(crate) fn latest_start(state: &State) -> Option<Time> {
+    state.billed_jobs().filter_map(|(_, job)| job.started).max()
+}
+
+/// Counts the end of a job in the counters of AMT.
+pub(crate) fn count_end(state: &mut State, end: Option<JobEnd>) {
+    let counters = &mut state.counters;
+    let counter = match end {
+        Some(JobEnd::Completed) => &mut counters.completed,
+        Some(JobEnd::Stopped | JobEnd::MaxRuntime | JobEnd::MaxWait) => &mut counters.stopped,
+        Some(JobEnd::CapacityError | JobEnd::ServiceError) => &mut counters.retryable_error,
+        Some(JobEnd::AlgorithmError) | None => &mut counters.non_retryable_error,
+    };
+    *counter = counter.saturating_add(1);
 }

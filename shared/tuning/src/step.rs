@@ -3,19 +3,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conclude::full_summary;
 use crate::definition::Definition;
-use crate::fact::{JobKey, Recorded};
 use crate::invariant;
-use crate::limits::{
+use crate::log::fact::{JobKey, Recorded};
+use crate::log::reasons::EndReason;
+use crate::log::ruling::Ruling;
+use crate::log::size::{fact_bytes, row_bytes, ruling_bytes};
+use crate::planted::{fold, next};
+use crate::state::{State, Status};
+use crate::trial::summary::{JobSummary, full_summary};
+use crate::unit::limits::{
     MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP, STEP_BYTES, STEP_BYTES_MAX, STEP_FACT_BYTES, STEP_ROWS_BYTES,
 };
-use crate::planted::{fold, next};
-use crate::ruling::{EndReason, Ruling};
-use crate::size::{fact_bytes, row_bytes, ruling_bytes};
-use crate::state::{State, Status};
-use crate::summary::JobSummary;
-use crate::time::Time;
+use crate::unit::time::Time;
 
 /// One step of a tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

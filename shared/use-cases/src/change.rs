@@ -3,10 +3,10 @@
 //! Stores a fact and returns; the decider applies it. Running jobs continue, whatever limit is lowered.
 
 use thiserror::Error;
-use tuning::fact::{Fact, Recorded};
-use tuning::limits::MAX_RANKED_LINES;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::limits::MAX_RANKED_LINES;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::change::LimitsChange;
 use wire::names::digest;
 use wire::request::{RequestError, excess_lines, usd};

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use thiserror::Error;
-use tuning::conclude::full_summary;
-use tuning::fact::{JobKey, JobPhase};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{JobKey, JobPhase};
 use tuning::state::State;
-use tuning::summary::JobSummary;
+use tuning::trial::summary::JobSummary;
+use tuning::trial::summary::full_summary;
+use tuning::unit::money::MicroUsd;
 use wire::cost::{CostPage, CostTotals, Dollars, JobCost, LedgerView, Note, SignedUsd};
 use wire::names::training_job_name;
 use wire::stored;

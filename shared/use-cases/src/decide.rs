@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tuning::decide::settled_by;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ruling::{EndReason, Launch, Order, Ruling};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Launch, Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Advance, Step, advance, missing};
-use tuning::summary::JobSummary;
+use tuning::trial::summary::JobSummary;
 use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
 use wire::item::Item;
 use wire::names::incarnation;

@@ -5,7 +5,7 @@
 //! between the parts loses nothing, since the sweeper removes the rows of every such order.
 
 use thiserror::Error;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::names::digest;
 use wire::stored::{self, IndexRow, STEP_NUMBER};
 

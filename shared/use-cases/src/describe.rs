@@ -10,12 +10,12 @@ mod training;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use tuning::decide::doubt;
-use tuning::fact::JobEnd;
-use tuning::ids::{BracketId, RungId};
-use tuning::ruling::EndReason;
+use tuning::log::fact::JobEnd;
+use tuning::log::reasons::EndReason;
+use tuning::rules::doubt;
 use tuning::state::{State, Status};
-use tuning::time::{Millis, Time};
+use tuning::unit::ids::{BracketId, RungId};
+use tuning::unit::time::{Millis, Time};
 use wire::describe::{
     BestModel, BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters,
     Model, ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController,

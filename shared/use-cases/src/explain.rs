@@ -11,9 +11,9 @@ mod trail;
 mod words;
 
 use thiserror::Error;
-use tuning::fact::JobKey;
-use tuning::ids::TrialId;
+use tuning::log::fact::JobKey;
 use tuning::state::State;
+use tuning::unit::ids::TrialId;
 use wire::explain::Explanation;
 use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use wire::events::EventError;
 use wire::events::job_state::JobStateChange;
 use wire::names::{TAG_STACK, TAG_TUNING, parse_training_job_name};

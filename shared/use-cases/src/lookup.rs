@@ -1,8 +1,8 @@
 //! Finds tunings by name, lists them, and stores requests to stop one.
 
 use thiserror::Error;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::unit::time::Time;
 use wire::stored::{INDEX, IndexRow};
 
 use crate::ports::table::{Page, Query, Table};

@@ -6,7 +6,7 @@
 //! for, and a call without one is left to a later sweep.
 
 use futures_util::lock::Mutex;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use wire::stored::{PaceRow, REVISION};
 
 use crate::perform::Actuator;

@@ -25,10 +25,11 @@ pub use notice::{CAPACITY_ALARM, COST_ALARM, TUNING_STATE_CHANGE};
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, Recorded};
-use tuning::money::MicroUsd;
-use tuning::ruling::{Order, StopWhy};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, Recorded};
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::Order;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::{Millis, Time};
 use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};

@@ -10,7 +10,7 @@ use std::future::Future;
 
 use thiserror::Error;
 
-pub use tuning::time::{Millis, Time};
+pub use tuning::unit::time::{Millis, Time};
 
 /// The current time. The only source of time for ingest, actuator and sweeper. The decider has none.
 pub trait Clock: Send + Sync {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Number;
-use tuning::time::Millis;
+use tuning::unit::time::Millis;
 use wire::request::micro_usd_up;
 use wire::stored::PriceRow;
 

@@ -1,7 +1,7 @@
 //! Stores facts, each of them once. Ingest consists of this alone: it makes no decisions.
 
-use tuning::fact::Recorded;
-use tuning::time::{Millis, Time};
+use tuning::log::fact::Recorded;
+use tuning::unit::time::{Millis, Time};
 use wire::stored;
 
 use crate::ports::table::{Condition, Table, TableError, Write};

@@ -3,7 +3,7 @@
 //! The fact of a job's stop is among the facts of its job, which the decider reads before it concludes the job. A second
 //! row of the same fact is beside the stop of the whole tuning, so one query per tuning finds all requests.
 
-use tuning::fact::Recorded;
+use tuning::log::fact::Recorded;
 use tuning::state::{State, Status};
 use wire::stored;
 

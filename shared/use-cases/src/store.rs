@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 use tuning::definition::{Definition, RULES_VERSION};
-use tuning::fact::JobKey;
-use tuning::state::{Parked, State};
+use tuning::log::fact::JobKey;
+use tuning::scheduler::Parked;
+use tuning::state::State;
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
 use wire::request::Request;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, Recorded};
-use tuning::grants::month_of;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::money::grants::month_of;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError, name_taken};

@@ -7,12 +7,13 @@ use std::cmp::Ordering;
 use hyperband::rung::{MEDIAN_RIVALS, Rule};
 use search::{Origin, SamplerKind};
 use tuning::definition::Definition;
-use tuning::epochs::Epochs;
-use tuning::failures::cause;
-use tuning::ids::RungId;
-use tuning::money::MicroUsd;
-use tuning::ruling::{RetryWhy, StopWhy, TrialEnd, Verdict};
-use tuning::time::Time;
+use tuning::log::reasons::{RetryWhy, StopWhy, TrialEnd};
+use tuning::log::ruling::Verdict;
+use tuning::state::failures::cause;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::RungId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
 
 /// A job lasts longer than its reservation pays for, or its bill was higher.

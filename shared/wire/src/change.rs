@@ -3,8 +3,8 @@
 //! A limit that is absent or null keeps its value. At least one limit must be present; other fields are rejected.
 
 use serde_json::{Map, Value, json};
-use tuning::limits::MAX_PARALLEL_JOBS;
-use tuning::money::MicroUsd;
+use tuning::unit::limits::MAX_PARALLEL_JOBS;
+use tuning::unit::money::MicroUsd;
 
 use crate::constraint;
 use crate::request::{RequestError, Violation, micro_usd_down, read_body, shortened, usd};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 use crate::shape::{dollars, optional_dollars};
 

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 use crate::notice::Notice;
 use crate::request::Request;

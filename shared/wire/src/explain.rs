@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tuning::epochs::Epochs;
-use tuning::ids::{BracketId, RungId, TrialId};
-use tuning::money::MicroUsd;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
+use tuning::unit::money::MicroUsd;
 
 use crate::shape::{optional_dollars, optional_seconds, seconds};
 

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use hyperband::plan::Plan;
 use hyperband::ranking::Direction;
-use tuning::ids::TrialId;
-use tuning::state::{Rung, judge};
+use tuning::scheduler::{Rung, judge};
+use tuning::unit::ids::TrialId;
 
 use crate::request::RungExecution;
 

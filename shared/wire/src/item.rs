@@ -4,7 +4,7 @@
 //! Numbers are whole; a metric, which may be NaN, is stored as text.
 
 use std::collections::BTreeMap;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use serde::{Deserialize, Serialize};
 

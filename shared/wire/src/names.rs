@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use search::Configuration;
 use sha2::{Digest, Sha256};
 use tuning::definition::JobLimits;
-use tuning::fact::JobKey;
-use tuning::ruling::Launch;
+use tuning::log::fact::JobKey;
+use tuning::log::ruling::Launch;
 
 /// Prefix of the keys of the controller's tags.
 pub const TAG_PREFIX: &str = "hyperband:";
@@ -39,7 +39,7 @@ const BASE_36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// The name has at most [`MAX_JOB_NAME_CHARS`] for every job within [`tuning::limits`].
 ///
 /// ```
-/// # use tuning::fact::JobKey;
+/// # use tuning::log::fact::JobKey;
 /// let key = JobKey::new(7, 1, 1);
 /// assert_eq!(wire::names::training_job_name("hb1-3fa1c2", key), "hb1-3fa1c2-7-1-1");
 /// ```
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_longest_name_is_within_sagemakers_limit() {
-        let key = JobKey::new(tuning::limits::MAX_TRAINING_JOBS, 999, u32::MAX);
+        let key = JobKey::new(tuning::unit::limits::MAX_TRAINING_JOBS, 999, u32::MAX);
         let id = format!("{}-abc123", "a".repeat(MAX_TUNING_NAME_CHARS));
         let name = training_job_name(&id, key);
         assert!(name.len() <= MAX_JOB_NAME_CHARS, "{name}");

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tuning::definition::Definition;
-use tuning::fact::JobKey;
-use tuning::log_problem::LogProblem;
+use tuning::log::fact::JobKey;
+use tuning::log::problem::LogProblem;
 use tuning::state::State;
 
 use crate::names::training_job_name;

@@ -11,7 +11,7 @@ use hyperband::plan::{Plan, PlanError};
 use search::{SamplerKind, Space};
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
-use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::constraint;
 

@@ -11,8 +11,8 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 use crate::request::{decimal, micro_usd_down, usd};
 

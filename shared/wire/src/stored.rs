@@ -32,10 +32,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobKey, Recorded};
+use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::step::Step;
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::time::Time;
 
 pub use action::{ActionRow, ActionStatus, REVISION};
 pub use budget::{BUDGET, MonthRow};

@@ -7,7 +7,7 @@ use curves::{Table, TableError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tuning::definition::Definition;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::request::{PriceAnswer, Request, RequestError};
 
 use crate::analytic;

@@ -13,7 +13,7 @@ use benchmark::report::{overall, report};
 use benchmark::text;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
-use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::ValueEnum;
 use curves::{Checkpoint, Setting, TableError, simulate};
 use serde_json::{Value, json};
-use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::case::Case;
 use crate::error::BenchmarkError;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 use lambda::outcomes;
 use lambda::telemetry::Report;

@@ -9,9 +9,9 @@ use tuning::definition::{
     Allowances, Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution,
     Scheduling, Silence, Strategy,
 };
-use tuning::epochs::Epochs;
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::Time;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Time;
 
 use crate::bytes::Bytes;
 use run::Run;

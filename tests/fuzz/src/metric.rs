@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use wire::events::logs::{Explanation, LogEvent, MetricPattern, Reading, StreamLines};
 use wire::request::{Request, compile_pattern};
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use tuning::definition::{Definition, JobLimits};
-use tuning::ruling::Launch;
+use tuning::log::ruling::Launch;
 use tuning::state::State;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::RequestEcho;
 use wire::events::logs::MetricPattern;
@@ -95,7 +95,7 @@ fn check_definition(request: &Request, definition: &Definition) {
         assert!(least <= cap, "a cap below the cost of one job was accepted");
     }
     let state = State::new(definition);
-    for trial in [0, 1, 2, 10_000].map(tuning::ids::TrialId) {
+    for trial in [0, 1, 2, 10_000].map(tuning::unit::ids::TrialId) {
         let configuration = state.draw(definition, trial).configuration;
         assert_eq!(configuration, state.draw(definition, trial).configuration);
         let point = definition.space.encode(&configuration);

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::time::Time;
 use use_cases::decide::{Decided, Decider};
 use use_cases::describe::{Place, describe};
 use use_cases::job_events::{About, JobEvents, RecordError};

@@ -1,8 +1,8 @@
 //! Target `words`: names of jobs and log streams, keys, times, amounts of money, classes of failures.
 
 use serde_json::Number;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::events::job_state::{classify, cut_message};
 use wire::events::timestamp::{format_utc, parse_utc};
 use wire::names::{

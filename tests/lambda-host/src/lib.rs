@@ -18,7 +18,7 @@ use dynamodb::{Embedded, StreamStart, TABLE_NAME, event};
 use loopback::{Request, Response, serve};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::decide::{Decided, Decider};
 use use_cases::ports::table::{Query, Table};
 use use_cases::ports::{Clock, Prices, PricesError};

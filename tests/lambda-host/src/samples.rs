@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use loopback::{Answer, Service};
 use serde_json::{Value, json};
-use tuning::fact::{Fact, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::time::Time;
 use use_cases::ports::table::{Condition, Query, Table, Write};
 use use_cases::store::Store;
 use wire::request::{PriceAnswer, Request};

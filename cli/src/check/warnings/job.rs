@@ -1,6 +1,6 @@
 //! Warnings about training jobs: cost cap, spot instances, quotas, input channels and time limits.
 
-use tuning::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
+use tuning::unit::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
 use wire::request::Request;
 
 use super::when;

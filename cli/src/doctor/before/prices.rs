@@ -2,7 +2,7 @@
 
 use api_client::{Service, ServiceError};
 use serde_json::json;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use wire::price_list::{self, SERVICE, Unit, VOLUME};
 
 use super::finding::{Check, Finding};

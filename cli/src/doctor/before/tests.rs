@@ -2,7 +2,7 @@
 
 use api_client::{ClientError, ServiceError};
 use serde_json::{Value, json};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 use super::actions::{GROUPS, Need};
 use super::finding::Finding;

@@ -3,7 +3,7 @@
 use api_client::ClientError;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::memory::MemoryTable;
 use wire::change::LimitsChange;
 use wire::describe::DecisionPage;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::definition::Allowances;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices};
 use wire::sample::request;
 

@@ -1,9 +1,9 @@
 //! One training job, its tags and its stop; requests that are sent twice; the rows of a tuning.
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobKey, MetricLine, Recorded};
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, MetricLine, Recorded};
+use tuning::trial::summary::JobSummary;
+use tuning::unit::time::Time;
 use use_cases::describe;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};

@@ -1,8 +1,8 @@
 //! Lists: their orders, filters and pages, and unreadable rows.
 
 use serde_json::{Value, json};
-use tuning::fact::{JobEnd, JobKey};
-use tuning::time::Time;
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::unit::time::Time;
 use use_cases::describe;
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Key;

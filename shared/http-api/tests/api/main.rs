@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use http_api::{Access, Answered, Api, ApiError, Cause, ROUTES};
 use serde_json::{Value, json};
-use tuning::fact::{Fact, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;

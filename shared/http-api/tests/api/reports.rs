@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_api::{Access, Api};
 use serde_json::{Value, json};
-use tuning::ids::TrialId;
+use tuning::unit::ids::TrialId;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::store::Store;

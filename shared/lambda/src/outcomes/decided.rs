@@ -6,10 +6,11 @@ use crate::telemetry::metrics::{
 };
 use crate::telemetry::{Entry, Report};
 use serde_json::Value;
-use tuning::fact::Fact;
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::Fact;
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::step::Step;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::decide::Decided;
 use use_cases::words;
 

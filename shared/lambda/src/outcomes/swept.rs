@@ -7,7 +7,7 @@ use crate::telemetry::metrics::{
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::{Value, json};
-use tuning::time::Millis;
+use tuning::unit::time::Millis;
 use use_cases::store::StoreError;
 use use_cases::sweep::{Counts, PerCallKind, Swept};
 

@@ -1,7 +1,7 @@
 //! A log line: one JSON object with searchable fields.
 
 use serde::Serialize;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
 
 use crate::telemetry::errors::ErrorType;
@@ -148,7 +148,7 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Millis;
+    use tuning::unit::time::Millis;
 
     use super::*;
 

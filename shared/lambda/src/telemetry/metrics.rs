@@ -4,7 +4,7 @@
 //! without work writes nothing. A metric may be added but never renamed, since alarms outside this project depend on it.
 
 use std::collections::BTreeMap;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use serde::Serialize;
 use serde_json::{Value, json};

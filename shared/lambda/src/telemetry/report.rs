@@ -2,7 +2,7 @@
 
 use crate::telemetry::line::Entry;
 use crate::telemetry::metrics::{Metric, Metrics};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Maximum log lines of one invocation; further lines are only counted.
 const LINES_MAX: usize = 50;

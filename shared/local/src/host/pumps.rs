@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::batch::Batch;
 use use_cases::decide::{Decided, Decider};
 use use_cases::job_events::{About, JobEvents, RecordError, Recorded};

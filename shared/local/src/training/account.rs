@@ -16,7 +16,7 @@ use super::pool::Pool;
 use super::record::{Record, Secondary, Status};
 use super::request::{self, Invalid, TAGS_MAX};
 use super::{Entry, TrainingService, clock, ports};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// The summary of a job in a listing. Times are milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq)]

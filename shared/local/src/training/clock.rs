@@ -4,7 +4,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use wire::events::timestamp::format_utc;
 
 /// Returns the current time.
@@ -31,7 +31,7 @@ pub(crate) fn iso8601(time: Time) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     #[test]
     fn times_are_formatted_like_sagemakers() {

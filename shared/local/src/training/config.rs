@@ -8,7 +8,7 @@ use std::io;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use thiserror::Error;
 

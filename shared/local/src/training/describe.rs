@@ -15,7 +15,7 @@ use super::record::{Record, Secondary, Status};
 use super::region::{Region, partition};
 use super::request::JobRequest;
 use super::seeded;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Fields copied from the request; absent fields become null.
 const ECHOED: [&str; 12] = [

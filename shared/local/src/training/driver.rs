@@ -18,7 +18,7 @@ use super::job::{Job, Shared, UpdateError};
 use super::record::{End, Record, Run, Secondary, StopCause};
 use super::seeded;
 use super::slots::{Held, Slot};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The longest grace period after another host has failed: there is nothing to save.
 const FAILED_GRACE_MAX: Duration = Duration::from_secs(30);

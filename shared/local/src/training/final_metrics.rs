@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde_json::Value;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::events::logs::{Explanation, MetricPattern};
 
 use super::job_log;

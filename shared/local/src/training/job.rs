@@ -21,7 +21,7 @@ use super::request::{JobRequest, TAGS_MAX};
 use super::seeded;
 use super::slots::Slots;
 use super::store::{self, Layout};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The state that all jobs share.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use super::log_stream::LogEvent;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use use_cases::ports::training::{LogLine, Paged};
 
 use super::log_stream::{LogEvent, stream_name};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// The maximum number of lines of a page.
 const PAGE_LINES_MAX: usize = 10_000;
@@ -143,7 +143,7 @@ fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Time
 
 #[cfg(test)]
 mod tests {
-    use tuning::time::Millis;
+    use tuning::unit::time::Millis;
 
     use super::*;
 

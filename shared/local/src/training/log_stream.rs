@@ -22,7 +22,7 @@ use super::clock;
 use super::lines::LineSplitter;
 use super::seeded;
 use super::stderr_tail::StderrTail;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// How long the first line of a batch waits for further lines.
 const BATCH_DELAY: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::WarmPool;
 
 use super::record::Record;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The release of a warm pool before its expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

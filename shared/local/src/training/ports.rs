@@ -23,7 +23,7 @@ use super::region::Region;
 use super::request::{Invalid, JobRequest};
 use super::store;
 use super::{Entry, TrainingService};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// The maximum number of jobs on a page of the listing.
 const LIST_PAGE_MAX: usize = 100;

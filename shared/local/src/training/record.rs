@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 use super::pool::Release;
 use super::region::Region;

@@ -10,7 +10,7 @@ use super::hosts::mark;
 use super::processes;
 use super::record::{End, Record, Secondary, Status, StopCause};
 use super::store::{self, Found, Layout};
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The failure reason of an on-demand job whose controller was killed.
 const LOST: &str = "InternalServerError: the host was lost when the controller on this machine ended.";

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tuning::fact::MetricLine;
+use tuning::log::fact::MetricLine;
 use wire::events::logs::{LogEvent, MetricPattern, StreamLines};
 
 use super::job_log::JobLog;

@@ -20,7 +20,7 @@ use super::config::{DamagedRecord, OpenError};
 use super::record::{Record, VERSION};
 use super::request::JobRequest;
 use super::seeded;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::describe::Models;
 
 /// How long `open` waits for another controller or its processes to end.

@@ -4,7 +4,7 @@ use local::host::training_path;
 use local::training::JobRecords;
 use serde_json::json;
 use tuning::definition::Instances;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::ports::training::{Description, TrainingJobs};
 
 use crate::support::{Fixture, request};
@@ -40,7 +40,7 @@ async fn jobs_reuse_warm_pools_and_the_ledger_books_the_retained_time() {
     let host = fixture.open().await;
     let row = use_cases::lookup::find(host.store(), "warm").await.unwrap();
     let loaded = host.store().load(&row.id).await.unwrap().unwrap();
-    let instances = loaded.tuning.definition.job.instances(tuning::ids::ChoiceId(0));
+    let instances = loaded.tuning.definition.job.instances(tuning::unit::ids::ChoiceId(0));
     let records = JobRecords::at(&training_path(&fixture.data()));
     let (mut sum, mut statuses) = (MicroUsd::ZERO, Vec::new());
     for job in &jobs {

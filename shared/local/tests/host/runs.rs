@@ -1,7 +1,7 @@
 //! A whole tuning on the local host: the real use cases, the embedded table and real processes.
 
 use crate::support::{Fixture, request};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tuning_completes_and_its_replay_gives_the_same_decisions() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{TrainingJobListing, TrainingJobs};
 
 use crate::world::{World, instances, request, spot, text, until};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 fn sample(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../events").join(name);

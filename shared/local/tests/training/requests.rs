@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 
 use crate::world::{World, instances, request, spot};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 async fn refusal(world: &World, request: &Value) -> String {
     match world.service.create(request).await {

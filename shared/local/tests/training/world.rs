@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use base64::Engine;
 use local::training::{Config, Feeds, TrainingService};

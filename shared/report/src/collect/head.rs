@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::Plan;
-use tuning::ids::TrialId;
+use tuning::unit::ids::TrialId;
 use wire::describe::{TrainingJobSummary, TuningJob};
 
 use super::trial::Record;

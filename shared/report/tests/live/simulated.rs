@@ -5,7 +5,7 @@ use std::sync::Arc;
 use curves::{Setting, Table, simulate_steps};
 use serde_json::{Value, json};
 use tuning::step::Step;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::describe::{Place, of_loaded};
 use use_cases::store::{Loaded, Tuning};
 use wire::describe::TuningJob;

@@ -3,7 +3,7 @@
 //! All are read at start-up. A function with an invalid setting does not start.
 
 use lambda::settings::{SettingsError, TableSettings, monthly_cap, setting};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe::Place;
 
 /// The settings.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError, WarmPool};
 
 use crate::account::{ABSENT, at, not_found};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 const JOB: &str = "hb1-x-0-0-1";
 const ARN: &str = "arn:aws:sagemaker:us-east-1:123456789012:training-job/hb1-x-0-0-1";

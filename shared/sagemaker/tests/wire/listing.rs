@@ -5,7 +5,7 @@ use serde_json::json;
 use use_cases::ports::training::{Listed, Paged, TrainingJobListing, TrainingJobsError};
 
 use crate::account::at;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 const FROM: i64 = 1_789_000_000_500;
 

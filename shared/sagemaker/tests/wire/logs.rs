@@ -2,7 +2,7 @@
 
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::ports::training::{JobLogs, LogLine, Paged, TrainingJobsError};
 use wire::events::logs::MAX_ID_BYTES;
 

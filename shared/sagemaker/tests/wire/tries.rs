@@ -7,7 +7,7 @@ use serde_json::json;
 use use_cases::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
 
 use crate::account::{at, at_endpoint};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 #[tokio::test]
 async fn a_write_is_sent_once_and_a_read_twice() {

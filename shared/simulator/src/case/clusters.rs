@@ -1,7 +1,7 @@
 //! The instance configurations of a tuning, in the order of preference. A "choice" is the index of a configuration.
 //! The request or the price list sets the prices, in whole micro-dollars.
 
-use tuning::ids::ChoiceId;
+use tuning::unit::ids::ChoiceId;
 
 use super::{Case, Choices};
 

@@ -1,7 +1,7 @@
 //! Bills: what is booked for a job and when, that each bill was read once more before the tuning ended, and that the
 //! job's row shows the booked amount.
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use use_cases::store::Store;
 use wire::stored;
 

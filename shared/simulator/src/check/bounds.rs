@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::fact::Fact;
-use tuning::ids::TrialId;
-use tuning::ruling::{Order, RetryWhy, Ruling};
+use tuning::log::fact::Fact;
+use tuning::log::reasons::RetryWhy;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::step::Step;
+use tuning::unit::ids::TrialId;
 
 use super::{Book, Money};
 

@@ -3,8 +3,8 @@
 //!
 //! The books forget a lack when any fact shows instances later. They never expect more patience than the decider has.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::ruling::TrialEnd;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::log::reasons::TrialEnd;
 
 use super::{Book, JobBook, Money};
 

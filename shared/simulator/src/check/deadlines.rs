@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::fact::{Fact, JobEnd, JobKey};
-use tuning::ruling::{Order, Ruling};
-use tuning::summary::JobSummary;
+use tuning::log::fact::{Fact, JobEnd, JobKey};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::trial::summary::JobSummary;
 use use_cases::memory::Change;
 use wire::item::Item;
 use wire::names::parse_job_key;

@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tuning::fact::JobKey;
-use tuning::ids::{RungId, TrialId};
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy, Verdict};
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{EndReason, StopWhy};
+use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::unit::ids::{RungId, TrialId};
 use wire::names::parse_training_job_name;
 
 use super::Checker;

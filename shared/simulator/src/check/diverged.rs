@@ -1,7 +1,7 @@
 //! Diverged trials: a trial is stopped only if its program logged no finite value for `MaxDivergedEpochs`, and once the
 //! faults are over, such a trial is stopped soon.
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 
 use crate::case::{Case, Epochs};
 use crate::plan::MINUTE;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tuning::ruling::EndReason;
+use tuning::log::reasons::EndReason;
 use use_cases::memory::MemoryTable;
 use use_cases::replay::replay;
 use use_cases::store::Store;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use tuning::ids::TrialId;
-use tuning::ruling::EndReason;
+use tuning::log::reasons::EndReason;
+use tuning::unit::ids::TrialId;
 
 use super::{Book, JobBook};
 use crate::world::World;

@@ -1,6 +1,6 @@
 //! P6 without promotion: a trial is judged by a value that its program logged, at the epoch that counts.
 
-use tuning::ids::TrialId;
+use tuning::unit::ids::TrialId;
 
 use crate::case::Epochs;
 use crate::fault::Kind;

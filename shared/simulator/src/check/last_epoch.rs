@@ -2,8 +2,8 @@
 //! its limits allow. It is stopped earlier only if it trains on, or if the user stops the tuning. Once the faults are
 //! over, a job that does not end is stopped soon after that time.
 
-use tuning::fact::JobKey;
-use tuning::ruling::{EndReason, StopWhy};
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{EndReason, StopWhy};
 
 use crate::case::Epochs;
 use crate::plan::MINUTE;

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use tuning::definition::JobLimits;
-use tuning::fact::{JobEnd, JobKey};
-use tuning::ids::{ChoiceId, TrialId};
-use tuning::ruling::{Launch, Order, RetryWhy, Ruling, StopWhy};
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::reasons::{RetryWhy, StopWhy};
+use tuning::log::ruling::{Launch, Order, Ruling};
+use tuning::unit::ids::{ChoiceId, TrialId};
 
 use super::Book;
 

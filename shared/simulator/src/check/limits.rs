@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::{Fact, Recorded};
+use tuning::log::fact::{Fact, Recorded};
 
 use super::{Book, Money};
 use crate::case::Case;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::Fact;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::Fact;
+use tuning::log::ruling::{Order, Ruling};
 use use_cases::memory::Change;
 use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
 

@@ -4,8 +4,8 @@
 //!
 //! Computed from the recorded facts and the service's own books, with times and bounds of its own.
 
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::ruling::StopWhy;
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::log::reasons::StopWhy;
 
 use super::{Book, JobBook, Money};
 use crate::case::Case;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ids::ChoiceId;
-use tuning::pool::Retained;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::pool::Retained;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::ids::ChoiceId;
 
 use super::{Book, Money};
 

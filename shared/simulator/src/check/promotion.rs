@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::JobKey;
-use tuning::ids::{BracketId, CohortId, RungId, TrialId};
-use tuning::ruling::{EndReason, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::Ruling;
+use tuning::unit::ids::{BracketId, CohortId, RungId, TrialId};
 
 use super::rungs::rank;
 use super::{Arrival, Book, Money};

@@ -2,8 +2,9 @@
 //! and money that were held back for it.
 
 use search::Configuration;
-use tuning::fact::{Fact, JobEnd, JobKey};
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobKey};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 
 use super::Book;
 use crate::case::Epochs;

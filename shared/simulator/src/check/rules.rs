@@ -1,8 +1,9 @@
 //! The names of the decision rules: every kind of ruling with its reason. The list is complete, so that the report
 //! shows each rule that no history used.
 
-use tuning::epochs::Epochs;
-use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
+use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::epochs::Epochs;
 
 macro_rules! rules {
     ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal; $($change:literal,)*) => {

@@ -1,6 +1,6 @@
 //! P6 without promotion: the rung rule, recounted from the recorded arrivals.
 
-use tuning::ruling::Ruling;
+use tuning::log::ruling::Ruling;
 
 use super::promotion::Shape;
 use super::{Arrival, Book};

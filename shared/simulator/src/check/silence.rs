@@ -3,7 +3,7 @@
 //!
 //! Uses the real logs of the program. The system knows only the lines that reached it.
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 
 use crate::plan::MINUTE;
 use crate::world::World;

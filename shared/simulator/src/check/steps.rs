@@ -1,11 +1,12 @@
 //! Checks each step: money (P1), the order of rulings (P2), the limits, and that a repeated fact changes nothing (P3).
 
 use search::Configuration;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::ids::{BracketId, CohortId, TrialId};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{Launch, Order, Ruling};
 use tuning::planted::fold;
-use tuning::ruling::{EndReason, Launch, Order, Ruling, StopWhy, TrialEnd};
 use tuning::step::{Step, load};
+use tuning::unit::ids::{BracketId, CohortId, TrialId};
 
 use crate::plan::HOUR;
 

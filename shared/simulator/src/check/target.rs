@@ -1,9 +1,9 @@
 //! The target of the objective: other trials stop only for a trial whose program logged a value that reaches it, and the
 //! tuning ends with it only after such a trial has trained to its end.
 
-use tuning::fact::JobKey;
-use tuning::ids::TrialId;
-use tuning::ruling::StopWhy;
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::StopWhy;
+use tuning::unit::ids::TrialId;
 
 use crate::world::World;
 use crate::world::training::Job;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::planted::{Mutation, is_on};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::ports::table::Table;
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,

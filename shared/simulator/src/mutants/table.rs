@@ -1,6 +1,6 @@
 //! Planted bugs of the table.
 
-use tuning::fact::Fact;
+use tuning::log::fact::Fact;
 use tuning::planted::{Mutation, is_on};
 use tuning::state::State;
 use tuning::step;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tuning::fact::JobKey;
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::log::fact::JobKey;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 use use_cases::change::{self, ChangeError};
 use use_cases::decide::{Decided, Decider};
 use use_cases::describe::Place;

@@ -3,7 +3,7 @@
 //! Reads are strongly consistent: an answer is never older than the last commit before the call began. While faults
 //! strike, calls may fail and are retried. Without faults they must succeed.
 
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use use_cases::describe::{self, Place};
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::StoreError;

@@ -9,8 +9,8 @@ use std::future::{Future, ready};
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use tuning::ids::ChoiceId;
-use tuning::time::Time;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::time::Time;
 use use_cases::contract::training::{self as contract, Program, Stage};
 use use_cases::ports::training::{
     Description, Listed, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,

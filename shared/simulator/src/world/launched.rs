@@ -1,6 +1,7 @@
 //! Checks of launches that need both sides: the requests and jobs of the training service, and the orders of the steps.
 
-use tuning::ruling::{Order, Ruling, StopWhy};
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::{Order, Ruling};
 
 use super::World;
 use super::training::Job;

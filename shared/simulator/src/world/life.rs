@@ -9,7 +9,7 @@ use super::training::LogStream;
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::plan::{HOUR, MINUTE};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Failure reason of a job without capacity.
 const NO_CAPACITY: &str = "CapacityError: Unable to provision requested ML compute capacity";

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,

@@ -1,7 +1,7 @@
 //! A training program: its curve and speed, which depend only on its hyperparameters and are the same in every attempt.
 
 use serde_json::{Value, json};
-use tuning::ids::ChoiceId;
+use tuning::unit::ids::ChoiceId;
 
 use crate::case::{Case, Epochs, RESOURCE};
 use crate::dice::{Dice, fnv};

@@ -1,7 +1,8 @@
 //! Checks of promotion that need both sides: the epoch limit and the real log of a job, and the rulings.
 
-use tuning::fact::JobKey;
-use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
 
 use super::World;
 use super::program::Program;

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tuning::fact::JobKey;
-use tuning::ids::ChoiceId;
-use tuning::time::Time;
+use tuning::log::fact::JobKey;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::time::Time;
 use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJobsError};
 use wire::names::parse_training_job_name;
 

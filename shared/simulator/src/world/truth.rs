@@ -1,7 +1,8 @@
 //! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy};
+use tuning::log::reasons::{EndReason, StopWhy};
+use tuning::log::ruling::{Order, Ruling};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -86,8 +87,8 @@ impl World {
                 continue;
             };
             for recorded in &step.facts {
-                if let tuning::fact::Fact::JobNeverStarted { job }
-                | tuning::fact::Fact::StartRefused { job, .. } = &recorded.fact
+                if let tuning::log::fact::Fact::JobNeverStarted { job }
+                | tuning::log::fact::Fact::StartRefused { job, .. } = &recorded.fact
                     && self.training.of(id).any(|other| other.key == *job && !other.deleted)
                 {
                     self.check.violation(

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 
 use super::World;

@@ -1,11 +1,12 @@
 //! Planted bugs in the meaning of facts.
 
 use super::{Mutation, is_on};
+use crate::change::fold;
 use crate::definition::Definition;
-use crate::fact::{Fact, JobKey, JobPhase, Recorded};
-use crate::fold;
-use crate::ids::ChoiceId;
-use crate::state::{Job, State};
+use crate::job::Job;
+use crate::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use crate::state::State;
+use crate::unit::ids::ChoiceId;
 
 /// Folds a fact like [`fold::fold`], with the bug that is on.
 pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {

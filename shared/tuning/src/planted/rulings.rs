@@ -3,13 +3,16 @@
 use super::{Mutation, is_on};
 use crate::decide;
 use crate::definition::Definition;
-use crate::epochs::Epochs;
-use crate::fact::{JobEnd, JobPhase};
-use crate::ids::ChoiceId;
-use crate::money::MicroUsd;
-use crate::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy};
-use crate::state::{Bill, Cohort, Job, State, Status};
-use crate::time::Time;
+use crate::job::{Bill, Job};
+use crate::log::fact::{JobEnd, JobPhase};
+use crate::log::reasons::{EndReason, RetryWhy, StopWhy};
+use crate::log::ruling::{Order, Ruling};
+use crate::scheduler::Cohort;
+use crate::state::{State, Status};
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::ChoiceId;
+use crate::unit::money::MicroUsd;
+use crate::unit::time::Time;
 
 /// The rulings on which an altered view has an effect.
 enum Part {

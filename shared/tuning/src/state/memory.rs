@@ -8,9 +8,10 @@ use hyperband::ranking::{Direction, improves};
 use search::history::EARLY_EPOCHS;
 use search::{Observation, Place, SamplerKind, Suggestion, View};
 
-use super::{State, Trial};
 use crate::definition::Definition;
-use crate::ids::TrialId;
+use crate::state::State;
+use crate::trial::Trial;
+use crate::unit::ids::TrialId;
 
 impl State {
     /// Returns the configuration of a new trial, and how it was chosen.
@@ -48,7 +49,7 @@ impl State {
 
     /// Keeps what is known of a trial that ends or begins to wait. Without `counts`, its values are no results: it failed
     /// or diverged.
-    pub(super) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial, counts: bool) {
+    pub(crate) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial, counts: bool) {
         if !learns(definition) {
             return;
         }

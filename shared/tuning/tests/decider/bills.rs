@@ -3,9 +3,9 @@
 
 use tuning::decide::deadline;
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd::{self, Completed};
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::money::MicroUsd;
+use tuning::log::fact::JobEnd::{self, Completed};
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::check_next;

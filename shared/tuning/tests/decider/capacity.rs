@@ -3,12 +3,13 @@
 
 use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
-use tuning::fact::{Fact, JobPhase, Recorded};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
+use tuning::log::fact::{Fact, JobPhase, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::Status;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -23,7 +24,7 @@ fn two_jobs(definition: &Definition) -> Run {
     run
 }
 
-fn training(seconds: i64, key: tuning::fact::JobKey) -> Recorded {
+fn training(seconds: i64, key: tuning::log::fact::JobKey) -> Recorded {
     let fact = Fact::JobStateChanged {
         job: key,
         phase: JobPhase::Training,

@@ -1,10 +1,11 @@
 //! Changes of limits while a tuning runs: the cap, the number of parallel jobs, a pause.
 
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::Completed;
-use tuning::fact::{Fact, Recorded};
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::JobEnd::Completed;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -1,11 +1,11 @@
 //! Cohorts: the trials of one bracket and round that compete for promotion.
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::AlgorithmError;
 use tuning::invariant::{broken, forbids};
-use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{Cohort, Rung};
+use tuning::log::fact::JobEnd::AlgorithmError;
+use tuning::log::ruling::{Ruling, Verdict};
+use tuning::scheduler::{Cohort, Rung};
+use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -2,9 +2,9 @@
 
 use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{CapacityError, Completed, ServiceError};
-use tuning::fact::{JobPhase, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError};
+use tuning::log::fact::{JobPhase, Recorded};
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;

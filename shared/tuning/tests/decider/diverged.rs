@@ -1,8 +1,8 @@
 //! Trials whose objective is NaN or infinite.
 
 use tuning::definition::{Definition, EpochRule, Scheduling};
-use tuning::fact::JobEnd::{ServiceError, Stopped};
-use tuning::fact::Recorded;
+use tuning::log::fact::JobEnd::{ServiceError, Stopped};
+use tuning::log::fact::Recorded;
 
 use crate::support::build::*;
 use crate::support::{check, check_next};

@@ -1,10 +1,11 @@
 //! Doubts that a tuning can succeed: failures of some configurations end no tuning whose other trials may work.
 
-use tuning::decide::doubt;
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::rules::doubt;
 use tuning::state::Status;
 
 use crate::support::build::*;

@@ -2,10 +2,11 @@
 
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
-use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
-use tuning::limits::MAX_TRAINING_JOBS;
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::Status;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::support::build::*;
 use crate::support::run::Run;

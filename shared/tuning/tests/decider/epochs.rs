@@ -1,11 +1,11 @@
 //! Conversion of log lines to epochs: captured or counted, in any order, duplicated, across restarts.
 
+use tuning::change::fold::fold;
 use tuning::definition::{Definition, EpochRule};
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::fold::fold;
+use tuning::log::fact::{Fact, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::state::State;
 use tuning::step::advance;
+use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -357,7 +357,8 @@ fn captured_epochs_are_judged_after_a_restart_without_reading_the_log_again() {
 fn a_closed_job_is_judged_without_reading_its_log_again() {
     let streams = [of("a", vec![plain(1, 0.1)]), of("b", vec![plain(20, 0.3), plain(21, 0.4)])];
     let given = [submitted(), streams[0].clone(), streams[1].clone()];
-    let when = [of("b", vec![plain(22, 0.5)]), described(60, job(0), tuning::fact::JobEnd::Completed, 50)];
+    let when =
+        [of("b", vec![plain(22, 0.5)]), described(60, job(0), tuning::log::fact::JobEnd::Completed, 50)];
     let expect = ["trial 0 continues at rung 0.1, epoch 3: 1 of 1", "trial 0 completed", "start 4-0-1"];
     check(&ranked(jobs(9, 4)), &given, &when, &expect);
 }

@@ -2,11 +2,11 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{Completed, ServiceError};
-use tuning::fact::{Fact, Recorded};
-use tuning::grants::month_of;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::JobEnd::{Completed, ServiceError};
+use tuning::log::fact::{Fact, Recorded};
+use tuning::money::grants::month_of;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;

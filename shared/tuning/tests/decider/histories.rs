@@ -2,11 +2,12 @@
 //! promises of every step. These tests check the promises of the end.
 
 use proptest::prelude::*;
+use tuning::change::fold::fold;
 use tuning::definition::{Definition, EpochRule, Strategy as Resources};
-use tuning::fold::fold;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::{State, Status};
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::cases;

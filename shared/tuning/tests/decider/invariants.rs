@@ -1,15 +1,16 @@
 //! Invariants: `broken` reports a corrupt state, `forbids` rejects a ruling, and the tuning stops. No history breaks an
 //! invariant, so the tests corrupt the state directly.
 
-use tuning::epochs::Epochs;
-use tuning::fact::Fact;
-use tuning::fact::JobEnd::{Completed, Stopped};
 use tuning::invariant::{broken, forbids};
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling, Verdict};
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling, Verdict};
 use tuning::state::{State, Status};
 use tuning::step::advance;
-use tuning::time::Time;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::render::render;

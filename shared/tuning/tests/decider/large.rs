@@ -2,11 +2,12 @@
 
 use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Scheduling, Strategy};
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::{State, Status};
-use tuning::summary::JobSummary;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -79,7 +80,7 @@ fn looks(scheduling: Option<Scheduling>) -> [u64; 2] {
         while world.run.state.launched < launched {
             assert!(world.advance(), "the tuning goes on");
         }
-        (tuning::work::looks(), world.run.steps)
+        (tuning::unit::looks::looks(), world.run.steps)
     };
     let mut mean = |from, to| {
         let ((before, from), (after, to)) = (at(from), at(to));

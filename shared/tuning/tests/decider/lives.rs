@@ -1,9 +1,9 @@
 //! The record of a job (state, times, end, interruptions) when its facts arrive in any order.
 
-use tuning::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
-use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
-use tuning::state::Job;
-use tuning::time::Time;
+use tuning::job::Job;
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
+use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::check;
@@ -212,7 +212,7 @@ fn a_bill_covers_all_instances_and_their_volumes() {
 
 #[test]
 fn facts_of_a_job_at_another_rung_do_not_change_a_job() {
-    let other = tuning::fact::JobKey { trial: TrialId(0), rung: RungId(1), attempt: 1 };
+    let other = tuning::log::fact::JobKey { trial: TrialId(0), rung: RungId(1), attempt: 1 };
     let run = check(&random(9, 1), &[submitted()], &[started(5, other), ended(6, other, Completed)], &[]);
     assert!(!run.state.job(job(0)).unwrap().accepted);
     assert_eq!(run.state.job(other), None);

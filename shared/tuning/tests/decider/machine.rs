@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tuning::decide::deadline;
 use tuning::definition::{Definition, Objective, Strategy as Resources};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::money::MicroUsd;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::Status;
-use tuning::time::Millis;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use self::command::{Command, commands};
 use self::reference::{Phase, RESERVED, Reference, SECOND};

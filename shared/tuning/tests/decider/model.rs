@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tuning::definition::{Definition, Objective};
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobEnd, Recorded};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, Recorded};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::epochs::Epochs;
 
 use crate::support::bench::{Bench, Program};
 use crate::support::build::jobs;

@@ -1,9 +1,9 @@
 //! The ledger: reservation, settlement, release, and the starts under a small cap.
 
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
+use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxRuntime};
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -1,9 +1,10 @@
 //! Identifiers of tunings, jobs and rulings: action IDs, words, keys. They are stored and must not change.
 
-use tuning::fact::{Fact, JobEnd};
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd};
+use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -1,8 +1,8 @@
 //! What the log shows beside values: the base of the epochs, lines that begin an epoch, problems.
 
 use tuning::definition::{Definition, EpochRule};
-use tuning::fact::{Fact, JobPhase, Recorded};
-use tuning::log_problem::LogProblem;
+use tuning::log::fact::{Fact, JobPhase, Recorded};
+use tuning::log::problem::LogProblem;
 
 use crate::epochs::{captured, check_curve, of, plain};
 use crate::support::build::*;

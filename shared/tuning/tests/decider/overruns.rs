@@ -2,11 +2,12 @@
 //!
 //! Promise quoted: "P1 spent + reserved <= cap at every step", except what AWS bills beyond a stop that was ordered in time.
 
-use tuning::decide::{deadline, job_seen_due_at};
+use tuning::decide::deadline;
+use tuning::decide::job_seen_due_at;
 use tuning::definition::{Allowances, Definition};
-use tuning::fact::JobEnd::{Completed, Stopped};
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::money::MicroUsd;
+use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::check_next;

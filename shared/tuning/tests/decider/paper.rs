@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use search::seed::{Rng, child};
 use tuning::definition::{self, Definition, Objective};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, Ruling};
 
 use crate::support::bench::{Bench, Program};
 use crate::support::build::*;

@@ -2,12 +2,12 @@
 //! job will.
 
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{Completed, Stopped};
-use tuning::fact::JobPhase::Training;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::money::MicroUsd;
-use tuning::pool::Retained;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::JobPhase::Training;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::pool::Retained;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::check_next;

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::definition::{Definition, Silence};
-use tuning::epochs::Epochs;
-use tuning::fact::{JobEnd, JobKey};
-use tuning::money::MicroUsd;
-use tuning::ruling::{Order, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::reasons::{StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Step, advance};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::render::render;

@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd;
-use tuning::fact::JobEnd::Completed;
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy, TrialEnd};
-use tuning::state::{Arrival, Status};
+use tuning::log::fact::JobEnd;
+use tuning::log::fact::JobEnd::Completed;
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::scheduler::Arrival;
+use tuning::state::Status;
 
 use crate::histories::{definitions, faults, play};
 use crate::support::build::*;

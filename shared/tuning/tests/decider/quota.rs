@@ -2,9 +2,10 @@
 
 use tuning::decide::{deadline, settled_by};
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{Completed, Stopped};
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::ruling::{EndReason, Ruling};
+use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::Ruling;
 
 use crate::support::build::*;
 use crate::support::check_next;

@@ -1,13 +1,14 @@
 //! The refit: at the end, the best configuration is trained once more, within the cap and the number of jobs.
 
+use tuning::change::fold::fold;
 use tuning::definition::Definition;
 use tuning::definition::Scheduling::Asynchronous;
-use tuning::fact::Fact;
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
-use tuning::fold::fold;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling, StopWhy};
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
+use tuning::log::reasons::{EndReason, StopWhy};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -2,10 +2,10 @@
 
 use std::slice::from_ref;
 
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
-use tuning::fact::{JobPhase, MetricLine, Recorded};
-use tuning::state::Rung;
+use tuning::log::fact::JobEnd::{Completed, MaxRuntime, ServiceError};
+use tuning::log::fact::{JobPhase, MetricLine, Recorded};
+use tuning::scheduler::Rung;
+use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -179,7 +179,7 @@ fn regression_a_rung_ranks_an_arrival_as_a_sorted_list_does() {
     let mut rung = Rung::default();
     let mut sorted = Vec::new();
     for (trial, value) in (0..).zip([Some(0.5), None, Some(0.7), Some(0.5), None, Some(-1.0), Some(0.7)]) {
-        let verdict = tuning::state::judge(
+        let verdict = tuning::scheduler::judge(
             [&rung],
             Direction::Minimize,
             Rule::TopShare { eta: 3 },
@@ -227,7 +227,7 @@ fn regression_a_vanished_job_is_settled_in_full_after_its_latest_end() {
 /// Lines of a foreign job with a name like ours entered a trial.
 #[test]
 fn regression_a_line_of_a_job_that_was_never_ordered_is_ignored() {
-    use tuning::fact::JobKey;
+    use tuning::log::fact::JobKey;
     let foreign = JobKey { trial: TrialId(0), rung: RungId(3), attempt: 1 };
     let run =
         check(&random(1, 1), &[submitted()], &[lines(5, foreign, "x", vec![line(5, "x", 1, 0.9)])], &[]);

@@ -1,10 +1,10 @@
 //! The rest of an ended job's log: which jobs wait for it before they are concluded.
 
 use tuning::decide::deadline;
-use tuning::fact::Fact;
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
-use tuning::fact::{JobKey, Recorded};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
+use tuning::log::fact::{JobKey, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 
 use crate::support::build::*;
 use crate::support::check_next;

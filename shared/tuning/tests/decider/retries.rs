@@ -2,10 +2,10 @@
 //! is never retried.
 
 use tuning::definition::Definition;
-use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
-use tuning::fact::{Fact, JobPhase, Recorded};
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
+use tuning::log::fact::{Fact, JobPhase, Recorded};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -1,10 +1,10 @@
 //! Rungs: which trials continue, which are stopped, and which values are compared.
 
 use tuning::definition::{Definition, Scheduling};
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
-use tuning::fact::{Fact, Recorded};
-use tuning::ruling::Ruling;
+use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
+use tuning::log::fact::{Fact, Recorded};
+use tuning::log::ruling::Ruling;
+use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
 use crate::support::run::Run;

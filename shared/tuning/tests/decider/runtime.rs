@@ -1,9 +1,9 @@
 //! Running-time limits under a cap: what shortens them, and what lengthens them again.
 
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobKey;
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::log::fact::JobKey;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;

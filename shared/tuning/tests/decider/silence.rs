@@ -1,9 +1,10 @@
 //! A job that logs no value of the objective for too long is looked at and then stopped.
 
-use tuning::decide::{deadline, open_look};
+use tuning::decide::deadline;
 use tuning::definition::Silence;
-use tuning::fact::JobEnd::{Completed, Stopped};
-use tuning::fact::JobPhase::{Interrupted, Training};
+use tuning::job::open_look;
+use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::JobPhase::{Interrupted, Training};
 
 use crate::support::build::*;
 use crate::support::run::Run;

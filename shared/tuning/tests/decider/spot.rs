@@ -1,12 +1,12 @@
 //! Missing spot capacity and missing instances: the next attempt, and its price.
 
 use tuning::definition::{Definition, Instances};
-use tuning::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxWait, Stopped};
-use tuning::fact::JobPhase::{Interrupted, Starting, Training};
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::money::{MicroUsd, Rate};
-use tuning::ruling::{Order, Ruling};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxWait, Stopped};
+use tuning::log::fact::JobPhase::{Interrupted, Starting, Training};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::{Millis, Time};
 
 use crate::support::build::*;
 use crate::support::run::Run;

@@ -3,8 +3,8 @@
 use std::slice::from_ref;
 
 use search::{Configuration, Origin, SamplerKind};
-use tuning::fact::JobEnd::{Completed, ServiceError};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::JobEnd::{Completed, ServiceError};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
 
 use crate::support::build::*;
@@ -234,7 +234,7 @@ fn trial_numbers_end_at_twice_the_largest_number_of_jobs() {
 #[test]
 fn a_cap_below_one_job_ends_the_tuning_before_its_first_job() {
     let mut definition = capped(random(9, 4), 1);
-    definition.cap = definition.cap.map(|cap| cap.minus(tuning::money::MicroUsd(1)));
+    definition.cap = definition.cap.map(|cap| cap.minus(tuning::unit::money::MicroUsd(1)));
     // No job ran, so the tuning has not failed.
     check(&definition, &[], &[submitted()], &["notice: 100 % of the cap", "ended: CostCap"]);
 }

@@ -1,6 +1,6 @@
 //! The limits of one step: facts and rulings above a limit go to the next step, and a step always fits a row.
 
-use tuning::fact::{MetricLine, Recorded};
+use tuning::log::fact::{MetricLine, Recorded};
 use tuning::state::State;
 use tuning::step::advance;
 

@@ -1,19 +1,19 @@
 //! The summary of a concluded job: its values, its curve and its cost; and the counters of AMT.
 
 use tuning::definition::Objective;
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{
+use tuning::log::fact::JobEnd::{
     AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError, Stopped,
 };
-use tuning::fact::{Fact, JobEnd};
-use tuning::summary::JobSummary;
+use tuning::log::fact::{Fact, JobEnd};
+use tuning::trial::summary::JobSummary;
+use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
 use crate::support::run::Run;
 
 fn concluded(
     definition: &tuning::definition::Definition,
-    facts: &[tuning::fact::Recorded],
+    facts: &[tuning::log::fact::Recorded],
 ) -> Vec<JobSummary> {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);

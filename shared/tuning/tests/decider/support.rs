@@ -13,8 +13,8 @@ pub(crate) mod world;
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 use tuning::definition::Definition;
-use tuning::fact::Recorded;
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::Recorded;
+use tuning::log::ruling::{Order, Ruling};
 
 use self::render::render;
 use self::run::Run;

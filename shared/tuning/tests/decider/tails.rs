@@ -2,16 +2,16 @@
 
 use tuning::decide::deadline;
 use tuning::definition::{Definition, Silence};
-use tuning::fact::JobEnd::{Completed, MaxRuntime, Stopped};
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::JobEnd::{Completed, MaxRuntime, Stopped};
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 
 use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Returns the end of a job that ran from `from` to `to`.
-fn ran(from: i64, to: i64, job: JobKey, end: tuning::fact::JobEnd) -> Recorded {
+fn ran(from: i64, to: i64, job: JobKey, end: tuning::log::fact::JobEnd) -> Recorded {
     let mut recorded = described(to, job, end, u64::try_from(to - from).unwrap());
     if let Fact::JobDescribed { started, .. } = &mut recorded.fact {
         *started = Some(at(from));

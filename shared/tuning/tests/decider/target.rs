@@ -1,10 +1,10 @@
 //! The target of the objective: the trial that reached it trains to its end, and nothing else does.
 
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::Fact;
-use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
-use tuning::ids::TrialId;
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
 use tuning::state::Status;
+use tuning::unit::ids::TrialId;
 
 use crate::support::build::*;
 use crate::support::{check, check_next};

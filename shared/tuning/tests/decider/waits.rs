@@ -2,10 +2,10 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
-use tuning::fact::{JobKey, Recorded};
-use tuning::money::MicroUsd;
+use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
+use tuning::log::fact::{JobKey, Recorded};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -394,7 +394,7 @@ fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
         run.take(&done(20, on(2, 0), 4, 0.6));
         let summary = |run: &Run, key| {
             let (key, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
-            tuning::conclude::summary(key, trial, job)
+            tuning::trial::summary::summary(key, trial, job)
         };
         let silent = summary(&run, on(2, 1));
         assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(Epochs(9)), None, None));
@@ -448,7 +448,7 @@ fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
 
 #[test]
 fn a_trial_that_is_out_needs_no_job() {
-    use tuning::state::Cohort;
+    use tuning::scheduler::Cohort;
     let definition = two_rungs(100, Synchronous);
     let mut run = begun(&definition);
     run.take(&done(10, on(0, 0), 4, 0.5));

@@ -2,10 +2,10 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::fact::JobEnd::{CapacityError, Completed, ServiceError};
-use tuning::fact::{Fact, Recorded};
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError};
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::check_next;

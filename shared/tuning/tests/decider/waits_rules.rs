@@ -1,13 +1,13 @@
 //! Edge cases of promotion: late arrivals at a rung, stopped jobs, and state that a promotion resets.
 
-use tuning::decide::most_promoted;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Instances};
-use tuning::epochs::Epochs;
-use tuning::fact::JobEnd::{CapacityError, Completed, Stopped};
-use tuning::fact::JobPhase::Training;
-use tuning::money::Rate;
-use tuning::time::Time;
+use tuning::log::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::log::fact::JobPhase::Training;
+use tuning::rules::most_promoted;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::money::Rate;
+use tuning::unit::time::Time;
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -80,7 +80,7 @@ fn values_of_an_earlier_attempt_do_not_set_the_resumed_epoch_of_the_next() {
     run.take(&[described(70, on(1, 0), Completed, 10)]);
     let resumed_from = |run: &Run, key| {
         let (_, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
-        tuning::conclude::summary(key, trial, job).resumed_from
+        tuning::trial::summary::summary(key, trial, job).resumed_from
     };
     let again = at_rung(2, 1, 3);
     assert_eq!(resumed_from(&run, again), None);
@@ -124,7 +124,7 @@ fn a_refit_does_not_arrive_at_a_rung() {
     }
     let again = run.state.refit.unwrap();
     let (arrived, since) = (run.state.rung_totals(BracketId(0), RungId(0)), run.state.since_improved);
-    run.take(&[described(100, again, tuning::fact::JobEnd::AlgorithmError, 10)]);
+    run.take(&[described(100, again, tuning::log::fact::JobEnd::AlgorithmError, 10)]);
     assert!(run.state.is_ended(), "{:?}", run.state.status);
     assert_eq!(run.state.rung_totals(BracketId(0), RungId(0)), arrived);
     assert_eq!(run.state.since_improved, since, "the refit is not a trial of the search");

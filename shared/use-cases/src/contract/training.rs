@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::ports::training::{
     Description, JobLogs, LogLine, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// The program of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tuning::conclude::full_summary;
-use tuning::fact::{JobEnd, JobKey, JobPhase};
-use tuning::ruling::StopWhy;
-use tuning::summary::JobSummary;
+use tuning::log::fact::{JobEnd, JobKey, JobPhase};
+use tuning::log::reasons::StopWhy;
+use tuning::trial::summary::JobSummary;
+use tuning::trial::summary::full_summary;
 use wire::describe::{FinalObjective, JobController, TrainingJobSummary, failure_reason, finite};
 use wire::names::training_job_name;
 use wire::stored;

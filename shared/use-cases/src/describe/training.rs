@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tuning::conclude::full_summary;
-use tuning::fact::{JobKey, JobPhase};
-use tuning::ruling::Launch;
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::log::fact::{JobKey, JobPhase};
+use tuning::log::ruling::Launch;
+use tuning::trial::summary::JobSummary;
+use tuning::trial::summary::full_summary;
+use tuning::unit::time::Time;
 use wire::describe::{CurvePoint, TrainingJobDetail, TrainingJobSummary, failure_reason, finite, seconds_of};
 use wire::names::{decision, job_tags};
 use wire::request::TrainingJob;
@@ -49,7 +49,7 @@ pub async fn training_job<T: Table>(
 impl Found {
     /// Returns the entry of the job, with its curve.
     pub fn detail(&self, place: &Place) -> TrainingJobDetail {
-        let point = |(epoch, value): &(tuning::epochs::Epochs, Option<f64>)| CurvePoint {
+        let point = |(epoch, value): &(tuning::unit::epochs::Epochs, Option<f64>)| CurvePoint {
             resource: epoch.0,
             value: value.and_then(finite),
         };

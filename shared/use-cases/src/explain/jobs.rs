@@ -1,14 +1,14 @@
 //! The training jobs of one trial, from the order to the bill, and their cost up to any step.
 
-use tuning::conclude::full_summary;
 use tuning::definition::{Definition, JobLimits};
-use tuning::fact::{JobEnd, JobKey};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::ruling::RetryWhy;
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::reasons::RetryWhy;
 use tuning::state::State;
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::trial::summary::JobSummary;
+use tuning::trial::summary::full_summary;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::explain::{CostSoFar, ExplainedJob};
 use wire::names::training_job_name;
 

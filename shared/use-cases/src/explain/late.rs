@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, MetricLine, Recorded};
-use tuning::ids::RungId;
-use tuning::ruling::Ruling;
-use tuning::state::Trial;
+use tuning::log::fact::{Fact, MetricLine, Recorded};
+use tuning::log::ruling::Ruling;
+use tuning::trial::Trial;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::RungId;
 use wire::explain::{EpochValue, Kind};
 use wire::stored::{self, StoredError};
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tuning::decide::most_promoted;
-use tuning::fact::JobKey;
-use tuning::ids::{Place, RungId, TrialId};
-use tuning::ruling::{Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{StopWhy, TrialEnd};
+use tuning::log::ruling::Ruling;
+use tuning::rules::most_promoted;
 use tuning::state::State;
+use tuning::unit::ids::{Place, RungId, TrialId};
 use wire::explain::{Comparison, Kind};
 
 use super::trail::{NewEntry, Trail};

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::epochs::Epochs;
-use tuning::ids::{BracketId, TrialId};
-use tuning::ruling::{Ruling, Verdict};
-use tuning::state::{Arrival, Rung, State, Waiting};
+use tuning::log::ruling::{Ruling, Verdict};
+use tuning::scheduler::{Arrival, Rung, Waiting};
+use tuning::state::State;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, TrialId};
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar};
 use wire::forecast::Times;
 use wire::request::{RungExecution, RungsWhy};

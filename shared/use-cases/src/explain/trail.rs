@@ -5,14 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use search::{Configuration, Origin};
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::fold::fold;
-use tuning::ids::{BracketId, RungId, TrialId};
-use tuning::ruling::{Order, Ruling};
-use tuning::state::{Job, State};
+use tuning::change::fold::fold;
+use tuning::job::Job;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::state::State;
 use tuning::step::Step;
-use tuning::time::Time;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
+use tuning::unit::time::Time;
 use wire::explain::{Comparison, Entry, EpochValue, Explanation, Kind};
 use wire::names::training_job_name;
 

@@ -1,13 +1,14 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
 use tuning::definition::{Definition, JobLimits, Objective};
-use tuning::epochs::Epochs;
-use tuning::fact::JobKey;
-use tuning::ids::RungId;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::state::{State, Status, Trial};
-use tuning::time::Time;
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
+use tuning::state::{State, Status};
+use tuning::trial::Trial;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::RungId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
 use wire::explain::{Comparison, EpochValue, ExplainedJob};
 

@@ -7,7 +7,7 @@
 
 use futures_util::future::{join, join_all};
 use serde_json::Value;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX};
 

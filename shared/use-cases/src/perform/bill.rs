@@ -1,7 +1,7 @@
 //! Reads the bill of an ended job.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::limits::MAX_METRICS;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::unit::limits::MAX_METRICS;
 use wire::events::job_state::{classify, cut_message};
 use wire::names::training_job_name;
 

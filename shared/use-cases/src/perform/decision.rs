@@ -5,11 +5,12 @@
 //! the event bus never delays a stop. Call this only after all work that costs money while it waits.
 
 use serde_json::{Value, json};
-use tuning::fact::JobKey;
-use tuning::ids::{BracketId, RungId};
-use tuning::ruling::{Order, Ruling, StopWhy, Verdict};
-use tuning::state::Job;
+use tuning::job::Job;
+use tuning::log::fact::JobKey;
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::{Order, Ruling, Verdict};
 use tuning::step::Step;
+use tuning::unit::ids::{BracketId, RungId};
 use wire::names::{parse_job_key, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus};
 

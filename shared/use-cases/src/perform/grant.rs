@@ -4,11 +4,11 @@
 //! however often it is performed, and money is never lost between the two. Concurrent tunings race for the revision of
 //! the row.
 
-use tuning::fact::{Fact, Recorded};
-use tuning::grants::month_of;
-use tuning::limits::CAP_LEVELS;
-use tuning::money::MicroUsd;
-use tuning::time::Millis;
+use tuning::log::fact::{Fact, Recorded};
+use tuning::money::grants::month_of;
+use tuning::unit::limits::CAP_LEVELS;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 use wire::names::digest;
 use wire::stored::{self, MonthRow, REVISION};
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tuning::fact::{JobKey, Recorded};
-use tuning::log_problem::LogProblem;
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{JobKey, Recorded};
+use tuning::log::problem::LogProblem;
+use tuning::unit::time::{Millis, Time};
 use wire::events::logs::{Explanation, Hints, LogEvent, Reading, StreamLines, problem_to_fact};
 use wire::request::shortened;
 

@@ -3,8 +3,8 @@
 //! The decider stops the job for its silence only if this check finds no value, so all facts found are stored before
 //! the fact that the check is complete.
 
-use tuning::fact::{Fact, JobKey};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey};
+use tuning::unit::time::Time;
 use wire::names::training_job_name;
 
 use super::bill::state_fact;

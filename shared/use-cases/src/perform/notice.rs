@@ -1,9 +1,9 @@
 //! Publishes the notices that a tuning guarantees: its end, and alarms about its cost and its capacity.
 
 use serde_json::{Value, json};
-use tuning::fact::Fact;
-use tuning::ruling::Order;
-use tuning::time::Time;
+use tuning::log::fact::Fact;
+use tuning::log::ruling::Order;
+use tuning::unit::time::Time;
 use wire::request::usd;
 use wire::stored::ActionRow;
 

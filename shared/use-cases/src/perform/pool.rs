@@ -4,10 +4,10 @@
 //! must never be reported as over, because the report frees its reservation.
 
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobKey};
-use tuning::limits::POOL_ALLOWANCE_SECONDS;
-use tuning::pool::Retained;
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobKey};
+use tuning::log::pool::Retained;
+use tuning::unit::limits::POOL_ALLOWANCE_SECONDS;
+use tuning::unit::time::{Millis, Time};
 use wire::names::training_job_name;
 
 use super::{Actuator, Outcome, later};

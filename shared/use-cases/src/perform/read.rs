@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use tuning::fact::{Fact, JobKey};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey};
+use tuning::unit::time::Time;
 use wire::names::training_job_name;
 
 use super::log::{LOG_PAGES_MAX, Log, Read};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::ruling::Order;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::ruling::Order;
+use tuning::unit::time::Time;
 use wire::events::job_state::cut_message;
 use wire::names::{TAG_DECISION, decision, job_tags, training_job_name};
 use wire::request::TrainingJob;

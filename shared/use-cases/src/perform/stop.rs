@@ -1,7 +1,7 @@
 //! Stops a training job, or cancels its start if the job was never created.
 
-use tuning::fact::{Fact, JobKey};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey};
+use tuning::unit::time::Time;
 use wire::names::training_job_name;
 use wire::stored::{self, ActionRow, ActionStatus};
 

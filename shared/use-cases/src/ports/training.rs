@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use thiserror::Error;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// A training job as returned by `DescribeTrainingJob`. It may lag behind events.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use tuning::state::{State, Trial};
+use tuning::state::State;
+use tuning::trial::Trial;
 
 /// Entries by tuning.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! user need not ask the owner. A limited field that is missing or unreadable is refused.
 
 use tuning::definition::Allowances;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 use wire::change::LimitsChange;
 use wire::request::{DefaultTags, Request, RequestError, Violation, usd};
 

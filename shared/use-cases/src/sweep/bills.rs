@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::limits::{BILL_USUAL, MAX_BILLS_PER_FACT, SETTLE_DEADLINE};
-use tuning::state::{Job, State};
-use tuning::time::{Millis, Time};
+use tuning::job::Job;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::state::State;
+use tuning::unit::limits::{BILL_USUAL, MAX_BILLS_PER_FACT, SETTLE_DEADLINE};
+use tuning::unit::time::{Millis, Time};
 use wire::names::training_job_name;
 use wire::stored;
 

@@ -3,7 +3,7 @@
 //! The lease only saves calls that would otherwise be made twice, because all work of a sweep is idempotent. A sweeper
 //! that was frozen until its lease expired finds another fencing number when it next stores its cursor, and ends.
 
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::stored::{FENCE, StoredError, SweepCursor, SweepRow};
 
 use crate::ports::table::{Condition, Page, Table, TableError, Write};

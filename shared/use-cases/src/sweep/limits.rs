@@ -3,7 +3,7 @@
 //! The training service's own rate limits are low and apply to the whole account (2 `ListTrainingJobs` a second). A sweep
 //! uses at most half, since the user's own programs need a part of them. [`crate::pace`] paces starts and pages of logs.
 
-use tuning::time::Millis;
+use tuning::unit::time::Millis;
 
 /// The limits of one kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
+use tuning::change::fold::fold;
 use tuning::decide::job_seen_due_at;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::fold::fold;
-use tuning::runtime::usual_epoch;
-use tuning::state::{Job, State, Trial};
-use tuning::time::{Millis, Time};
+use tuning::job::Job;
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::quote::runtime::usual_epoch;
+use tuning::state::State;
+use tuning::trial::Trial;
+use tuning::unit::time::{Millis, Time};
 use wire::names::training_job_name;
 use wire::stored::LookedAt;
 

@@ -14,7 +14,7 @@ use crate::ports::Timer;
 use crate::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 
 /// A training service with counted and paced calls.
 #[derive(Debug)]

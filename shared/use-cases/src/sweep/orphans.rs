@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use tuning::ruling::Order;
-use tuning::time::{Millis, Time};
+use tuning::log::ruling::Order;
+use tuning::unit::time::{Millis, Time};
 use wire::names::{TAG_DECISION, TAG_STACK, decision, parse_training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, FullListing};
 

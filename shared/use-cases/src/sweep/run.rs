@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tuning::ruling::Order;
-use tuning::time::{Millis, Time};
+use tuning::log::ruling::Order;
+use tuning::unit::time::{Millis, Time};
 use wire::stored::ActionRow;
 
 use super::Swept;

@@ -3,7 +3,7 @@
 //! Runs once an hour, after the listing of all running jobs, with the rest of the sweep's time. An incomplete pass
 //! continues an hour later.
 
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use wire::item::Item;
 use wire::stored::{self, DELETED, INDEX, IndexRow};
 

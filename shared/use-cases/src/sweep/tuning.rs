@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
-use tuning::decide::open_look;
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::state::{Job, State, Trial};
-use tuning::time::Millis;
-use tuning::time::Time;
+use tuning::job::Job;
+use tuning::job::open_look;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::state::State;
+use tuning::trial::Trial;
+use tuning::unit::time::Millis;
+use tuning::unit::time::Time;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::limits::{CallKind, PerCallKind};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::unit::time::Time;
 use use_cases::batch::Progress;
 use use_cases::decide::{Decided, Decider};
 use use_cases::memory::MemoryTable;

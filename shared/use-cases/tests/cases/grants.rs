@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use tuning::fact::Fact;
-use tuning::money::MicroUsd;
-use tuning::ruling::Order;
+use tuning::log::fact::Fact;
+use tuning::log::ruling::Order;
+use tuning::unit::money::MicroUsd;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};

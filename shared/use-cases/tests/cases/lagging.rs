@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobKey};
-use tuning::ruling::Order;
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobKey};
+use tuning::log::ruling::Order;
+use tuning::unit::time::{Millis, Time};
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
 use use_cases::ports::table::Table;

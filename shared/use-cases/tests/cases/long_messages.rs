@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::limits::MAX_MESSAGE_CHARS;
-use tuning::ruling::Order;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::ruling::Order;
+use tuning::unit::limits::MAX_MESSAGE_CHARS;
+use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
@@ -78,7 +78,7 @@ fn a_long_refusal_is_recorded() {
 
 #[test]
 fn a_long_reason_to_defer_is_recorded() {
-    let stop = Order::Stop { job: JOB, why: tuning::ruling::StopWhy::TuningEnding };
+    let stop = Order::Stop { job: JOB, why: tuning::log::reasons::StopWhy::TuningEnding };
     let (performed, fact) = perform(stop);
     let Fact::ActionDeferred { reason, .. } = fact else { panic!("{performed:?}") };
     assert!(matches!(performed, Performed::Deferred(_)), "{performed:?}");

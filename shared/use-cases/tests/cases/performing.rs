@@ -4,9 +4,10 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey, JobPhase, Recorded};
-use tuning::ruling::{Order, StopWhy};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::Order;
+use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};

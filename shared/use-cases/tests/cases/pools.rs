@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey};
-use tuning::pool::Retained;
-use tuning::ruling::Order;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey};
+use tuning::log::pool::Retained;
+use tuning::log::ruling::Order;
+use tuning::unit::time::Time;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, LOG_LAG, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};

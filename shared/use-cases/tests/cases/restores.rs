@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tuning::fact::{Fact, JobPhase, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobPhase, Recorded};
+use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};
@@ -51,7 +51,7 @@ fn regression_a_step_ahead_of_the_head_is_taken_as_committed() {
         world.phase(0, JobPhase::Training);
         let before = rows(&world.table);
         // A job ends, which orders reads. Its trial finishes, which writes a row. The other job logs a value.
-        world.billed(0, tuning::fact::JobEnd::AlgorithmError, 60);
+        world.billed(0, tuning::log::fact::JobEnd::AlgorithmError, 60);
         for _ in 1..steps {
             world.logged(1, &[(steps, 0.5)]);
         }

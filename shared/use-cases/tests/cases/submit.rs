@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tuning::definition::Definition;
-use tuning::grants::month_of;
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::Time;
+use tuning::money::grants::month_of;
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Time;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::PricesError;
 use use_cases::ports::table::{Condition, Table, Write};

@@ -9,10 +9,10 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::Value;
 use tuning::definition::JobLimits;
-use tuning::fact::JobKey;
-use tuning::money::MicroUsd;
-use tuning::ruling::{Launch, Order};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::JobKey;
+use tuning::log::ruling::{Launch, Order};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::{Millis, Time};
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM};
@@ -308,7 +308,7 @@ pub(crate) fn action_row(table: &impl Table, id: &str, action: &str) -> ActionRo
 pub(crate) fn start_of(job: JobKey) -> Order {
     Order::Start {
         job,
-        bracket: tuning::ids::BracketId(0),
+        bracket: tuning::unit::ids::BracketId(0),
         configuration: search::Configuration::default(),
         origin: None,
         limits: JobLimits { max_runtime_seconds: 600, max_wait_seconds: Some(900), keep_alive_seconds: 0 },

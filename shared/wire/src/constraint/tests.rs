@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::requests::bases;
 use super::*;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Returns the paths of the violations of a request.
 fn reported(body: &Value) -> Vec<String> {

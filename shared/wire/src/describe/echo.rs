@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tuning::ids::ChoiceId;
+use tuning::unit::ids::ChoiceId;
 
 use super::TuningJob;
 use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tuning::definition::Objective;
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 use super::finite;
 use crate::shape::{optional_dollars, optional_seconds, seconds};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use tuning::definition::Objective;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use super::*;
 

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::Unreadable;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Smallest number that counts as epoch milliseconds (March 1973). Smaller numbers are epoch seconds (until the year
 /// 5138).

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::limits::MAX_MESSAGE_CHARS;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::unit::limits::MAX_MESSAGE_CHARS;
+use tuning::unit::time::Time;
 
 use super::timestamp::{format_utc, parse_utc};
 use super::{EventError, Unreadable, expect_kind, field};

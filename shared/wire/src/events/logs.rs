@@ -15,10 +15,10 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
-use tuning::limits::MAX_LINES_PER_FACT;
-use tuning::log_problem::{LogProblem, QUIET_BEFORE_BURST};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobKey, MetricLine, Recorded};
+use tuning::log::problem::{LogProblem, QUIET_BEFORE_BURST};
+use tuning::unit::limits::MAX_LINES_PER_FACT;
+use tuning::unit::time::{Millis, Time};
 
 pub use super::metric::{Cut, Explanation, Hints, MetricPattern, Reading, UNFINISHED, visible};
 use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};

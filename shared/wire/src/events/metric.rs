@@ -13,9 +13,9 @@
 use std::borrow::Cow;
 
 use regex::{Captures, Match, Regex};
-use tuning::fact::MetricLine;
-use tuning::log_problem::LogProblem;
-use tuning::time::Time;
+use tuning::log::fact::MetricLine;
+use tuning::log::problem::LogProblem;
+use tuning::unit::time::Time;
 
 use super::logs::LogEvent;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured, shortened};

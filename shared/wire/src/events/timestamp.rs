@@ -4,7 +4,7 @@
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// The shape of a time: `0` stands for a digit.
@@ -13,7 +13,7 @@ const SHAPE: &[u8] = b"0000-00-00T00:00:00";
 /// Returns the epoch milliseconds of a time such as `2026-09-10T00:30:00Z` or `2026-09-10T00:30:00.250Z`.
 ///
 /// ```
-/// use tuning::time::Time;
+/// use tuning::unit::time::Time;
 /// use wire::events::timestamp::{format_utc, parse_utc};
 /// assert_eq!(parse_utc("2026-09-10T00:30:00Z"), Some(Time(1_789_000_200_000)));
 /// assert_eq!(format_utc(Time(1_789_000_200_000)), "2026-09-10T00:30:00Z");

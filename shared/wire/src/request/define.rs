@@ -10,9 +10,9 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Allowances, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
 };
-use tuning::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::Time;
+use tuning::unit::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Time;
 
 use super::fields::{CompleteOnConvergence, EarlyStopping, EpochNumbering, SpotFallback};
 use super::{

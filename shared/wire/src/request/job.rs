@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use tuning::definition::JobLimits;
-use tuning::epochs::Epochs;
-use tuning::ids::ChoiceId;
-use tuning::ruling::Launch;
+use tuning::log::ruling::Launch;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::ChoiceId;
 
 use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, lift};
 use crate::algorithm::StoppedModel;

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tuning::definition::JobShape;
-use tuning::ids::ChoiceId;
-use tuning::money::MicroUsd;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::money::MicroUsd;
 
 use super::Request;
 use crate::algorithm::Resume;

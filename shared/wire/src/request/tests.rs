@@ -9,8 +9,8 @@ use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::Time;
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Time;
 
 use super::*;
 use crate::algorithm::{ALGORITHMS, Emission};

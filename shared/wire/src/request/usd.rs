@@ -4,7 +4,7 @@
 //! is no floating-point arithmetic. Prices are rounded up and caps are rounded down, so rounding never exceeds a cap.
 
 use serde_json::{Number, Value};
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 /// Decimal places of a micro-dollar.
 const PLACES: i64 = 6;

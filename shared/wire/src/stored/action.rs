@@ -3,8 +3,8 @@
 //! `Pending -> Performing (claimed until T) -> Done | Cancelled`. Every change is conditional on the revision of the
 //! row.
 
-use tuning::ruling::Order;
-use tuning::time::Time;
+use tuning::log::ruling::Order;
+use tuning::unit::time::Time;
 
 use super::{DATA, StoredError, action_key, checked, data, json, row};
 use crate::item::Item;

@@ -6,7 +6,7 @@
 //!
 //! Every change is conditional on the revision of the row, and in one transaction with the fact for the tuning.
 
-use tuning::money::MicroUsd;
+use tuning::unit::money::MicroUsd;
 
 use super::{REVISION, StoredError, checked, row};
 use crate::item::{Item, Key};

@@ -1,7 +1,7 @@
 //! The head of a tuning (its last step and the data of listings) and its row in the index of names.
 
 use tuning::state::{State, Status};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use super::{INDEX, STEP_NUMBER, StoredError, checked, head_key, row};
 use crate::item::{Item, Key};
@@ -58,7 +58,7 @@ impl Head {
 
 /// Returns AMT's status of a state.
 pub fn status_word(state: &State) -> &'static str {
-    use tuning::ruling::EndReason;
+    use tuning::log::reasons::EndReason;
     match &state.status {
         Status::Ended { .. } if state.failure().is_some() => "Failed",
         Status::Ending(EndReason::Stopped) => "Stopping",

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 use super::{DATA, REVISION, StoredError, checked, data, json, row};
 use crate::item::{Item, Key};

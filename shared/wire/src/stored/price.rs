@@ -6,7 +6,7 @@
 
 use super::{StoredError, checked, row};
 use crate::item::{Item, Key};
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// Partition of the prices.
 pub const PRICE: &str = "PRICE";

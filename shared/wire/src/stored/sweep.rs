@@ -5,8 +5,8 @@
 //! time: if they are lost, sweeps start from the beginning.
 
 use serde::{Deserialize, Serialize};
-use tuning::fact::JobKey;
-use tuning::time::Time;
+use tuning::log::fact::JobKey;
+use tuning::unit::time::Time;
 
 use super::{ACTIVE, DATA, StoredError, checked, data, json, row};
 use crate::item::{Item, Key};

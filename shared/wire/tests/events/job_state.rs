@@ -1,9 +1,9 @@
 //! Tests of state changes of training jobs, and of the classification of SageMaker's statuses.
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
-use tuning::limits::MAX_MESSAGE_CHARS;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase};
+use tuning::unit::limits::MAX_MESSAGE_CHARS;
+use tuning::unit::time::Time;
 use wire::events::EventError;
 use wire::events::job_state::{JobStateChange, classify, cut_message};
 

@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey, MetricLine, Recorded};
-use tuning::limits::MAX_LINES_PER_FACT;
-use tuning::log_problem::LogProblem;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobKey, MetricLine, Recorded};
+use tuning::log::problem::LogProblem;
+use tuning::unit::limits::MAX_LINES_PER_FACT;
+use tuning::unit::time::Time;
 use wire::events::EventError;
 use wire::events::logs::{
     Delivery, LogBatch, LogEvent, MAX_BATCH_BYTES, MAX_ID_BYTES, MessageType, MetricPattern, StreamLines,

@@ -1,6 +1,6 @@
 //! Tests of metric patterns on log lines.
 
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use wire::events::logs::{Explanation, MetricPattern};
 use wire::events::metric::MAX_LINE_BYTES;
 use wire::request::NUMBER_PATTERN;
@@ -20,7 +20,7 @@ fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>
     let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
     let event = log_event("7", 1, line);
     let [found] = pattern.read(line).lines(&event).try_into().ok()?;
-    let found: tuning::fact::MetricLine = found;
+    let found: tuning::log::fact::MetricLine = found;
     assert_eq!((found.id.as_str(), found.at), ("7", Time(1)));
     Some((found.index, found.value))
 }

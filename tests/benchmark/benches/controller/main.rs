@@ -10,10 +10,10 @@ use search::history::EARLY_EPOCHS;
 use search::sampler::point;
 use search::{Observation, Origin, Place, SamplerKind};
 use serde_json::json;
+use tuning::change::fold::fold;
 use tuning::decide::next;
-use tuning::fold::fold;
-use tuning::ids::TrialId;
 use tuning::state::State;
+use tuning::unit::ids::TrialId;
 use tuning_at::TuningAt;
 
 /// Trials of a tuning.

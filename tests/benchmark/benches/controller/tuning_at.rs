@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use benchmark::analytic;
 use serde_json::json;
 use tuning::definition::Definition;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 /// A tuning whose last trial has just started.
 pub(crate) struct TuningAt {

@@ -1,10 +1,10 @@
 //! Facts from fuzz bytes, within the bounds of recorded facts, mostly about open jobs.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::limits::{MAX_LINES_PER_FACT, MAX_MESSAGE_CHARS};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::state::State;
-use tuning::time::Time;
+use tuning::unit::limits::{MAX_LINES_PER_FACT, MAX_MESSAGE_CHARS};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 use super::{CREATED, DOLLAR};
 use crate::bytes::Bytes;

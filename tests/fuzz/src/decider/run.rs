@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use tuning::change::fold::fold;
 use tuning::definition::Definition;
-use tuning::fact::Recorded;
-use tuning::fold::fold;
-use tuning::ids::TrialId;
 use tuning::invariant;
-use tuning::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
-use tuning::ruling::{EndReason, Order, Ruling};
+use tuning::log::fact::Recorded;
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
 use tuning::state::{State, Status};
 use tuning::step::{Advance, Step, advance, load, replay};
+use tuning::unit::ids::TrialId;
+use tuning::unit::limits::{MAX_FACTS_PER_STEP, MAX_RULINGS_PER_STEP};
 use wire::stored::{self, ActionRow};
 
 use super::facts::Maker;

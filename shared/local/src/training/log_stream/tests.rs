@@ -1,7 +1,7 @@
 //! Tests the stored file and its limit. Tests of whole jobs cover the delivery.
 
 use super::*;
-use tuning::time::Time;
+use tuning::unit::time::Time;
 
 fn messages(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();

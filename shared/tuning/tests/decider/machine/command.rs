@@ -1,7 +1,7 @@
 //! The commands of the state machine test.
 
 use proptest::prelude::*;
-use tuning::fact::JobEnd;
+use tuning::log::fact::JobEnd;
 
 /// A command. Its first number selects one of the valid targets, so every sequence and every part of it is valid.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ mod verdicts;
 use std::collections::BTreeMap;
 
 use tuning::definition::{Definition, Objective, Strategy};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 
 use crate::paper;
 

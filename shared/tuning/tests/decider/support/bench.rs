@@ -3,8 +3,8 @@
 //! Programs have given values and run one epoch at a time, in an order that the test chooses.
 
 use tuning::definition::Definition;
-use tuning::fact::{JobEnd, JobKey, Recorded};
-use tuning::ruling::{Order, Ruling};
+use tuning::log::fact::{JobEnd, JobKey, Recorded};
+use tuning::log::ruling::{Order, Ruling};
 
 use super::build::{described, logged, logged_nan, submitted};
 use super::run::Run;

@@ -5,11 +5,11 @@ use tuning::definition::{
     Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
     Silence, Strategy,
 };
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-pub(crate) use tuning::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
-use tuning::money::{MicroUsd, Rate};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::unit::epochs::Epochs;
+pub(crate) use tuning::unit::ids::{BracketId, ChoiceId, CohortId, Place, RungId, TrialId};
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::{Millis, Time};
 
 /// The submission time of every tuning in the tests, in ms since the epoch.
 pub(crate) const CREATED: Time = Time(1_700_000_000_000);

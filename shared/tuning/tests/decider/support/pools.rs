@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::JobKey;
+use tuning::log::fact::JobKey;
 
 /// The warm pool of one job. Times are in ms.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Renders rulings as short texts, so that a test reads as a list of decisions.
 
-use tuning::ruling::{Launch, Order, Ruling, StopWhy, TrialEnd};
+use tuning::log::reasons::{StopWhy, TrialEnd};
+use tuning::log::ruling::{Launch, Order, Ruling};
 
 use super::build::CREATED;
 

@@ -3,18 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tuning::change::fold::fold;
 use tuning::definition::{Definition, Strategy};
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::fold::fold;
-use tuning::ids::TrialId;
 use tuning::invariant;
-use tuning::ledger::Ledger;
-use tuning::money::MicroUsd;
-use tuning::ruling::{EndReason, Order, Ruling};
-use tuning::state::{Parked, State};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::reasons::EndReason;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::money::ledger::Ledger;
+use tuning::scheduler::Parked;
+use tuning::state::State;
 use tuning::step::{Step, advance, load, replay};
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 
 /// A tuning under test.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use search::seed::{Rng, child};
 use tuning::definition::{Definition, JobLimits};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine};
+use tuning::unit::time::Time;
 
 /// The probability of each fault, from 0 to 1. The default is a perfect service.
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use search::seed::{Rng, child};
 use tuning::decide::deadline;
 use tuning::definition::{Definition, JobLimits};
-use tuning::fact::{Fact, JobEnd, JobKey, Recorded};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::pool::Retained;
-use tuning::ruling::{Order, Ruling};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobEnd, JobKey, Recorded};
+use tuning::log::pool::Retained;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::{Millis, Time};
 
 use super::build::CREATED;
 use super::pools::Pools;

@@ -1,7 +1,7 @@
 //! The list of tunings that are not over.
 
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
+use tuning::unit::time::Time;
 use use_cases::active::{ActiveTuning, ActiveTunings, active};
 use use_cases::lookup;
 use use_cases::memory::MemoryTable;

@@ -1,10 +1,10 @@
 //! Changes of limits while a tuning runs.
 
 use serde_json::json;
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::state::Status;
-use tuning::time::Time;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use use_cases::change::{ChangeError, change};
 use use_cases::lookup::LookupError;
 use use_cases::memory::MemoryTable;

@@ -1,8 +1,8 @@
 //! The ledger compared with the bills of the training service.
 
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use use_cases::cost::{CostError, Tally, page};
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::cost::{CostPage, CostTotals, JobCost, Note, SignedUsd};
@@ -101,7 +101,7 @@ fn each_job_is_compared_with_its_present_bill() {
 #[test]
 fn a_deleted_job_and_a_changed_bill_are_differences() {
     let (world, mut service) = five();
-    let first = world.name(tuning::fact::JobKey::new(0, 0, 1));
+    let first = world.name(tuning::log::fact::JobKey::new(0, 0, 1));
     service.has(&first, "Completed", Some(12));
     let (all, totals) = pages(&world, &service, 100);
     let changed = jobs(&all)[0];
@@ -125,7 +125,7 @@ fn a_deleted_job_and_a_changed_bill_are_differences() {
 #[test]
 fn a_bill_for_a_job_booked_as_never_started_is_a_difference() {
     let (world, mut service) = five();
-    let never = world.name(tuning::fact::JobKey::new(2, 0, 1));
+    let never = world.name(tuning::log::fact::JobKey::new(2, 0, 1));
     service.has(&never, "Stopped", Some(4));
     let (all, totals) = pages(&world, &service, 100);
     let job = jobs(&all)[2];
@@ -211,11 +211,11 @@ fn a_failed_page_returns_the_reason() {
 fn ten_thousand_jobs_are_compared_page_by_page() {
     let (world, mut service) = five();
     let (whole, _) = pages(&world, &service, 100);
-    let key = stored::job_key(&world.id, tuning::fact::JobKey::new(0, 0, 1));
+    let key = stored::job_key(&world.id, tuning::log::fact::JobKey::new(0, 0, 1));
     let billed = stored::job(&now(world.table.get(&key)).unwrap().unwrap()).unwrap();
     for trial in 100..10_100 {
         let mut summary = billed.clone();
-        summary.job.trial = tuning::ids::TrialId(trial);
+        summary.job.trial = tuning::unit::ids::TrialId(trial);
         service.has(&world.name(summary.job), "Completed", Some(10));
         let row = stored::job_row(&world.id, &summary);
         now(world.table.write(Write::Put(row, Condition::NotExists))).unwrap();

@@ -1,7 +1,7 @@
 //! Training jobs whose end never arrives, as their descriptions show them.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
-use tuning::ruling::StopWhy;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase};
+use tuning::log::reasons::StopWhy;
 use use_cases::describe::{Place, jobs, jobs_after, training_job};
 use wire::describe::TrainingJobSummary;
 

@@ -1,11 +1,11 @@
 //! Explanations of trials, from the steps alone.
 
 use serde_json::{Value, json};
-use tuning::epochs::Epochs;
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use use_cases::explain::{ExplainError, explain};
 use use_cases::memory::MemoryTable;
 use use_cases::record;

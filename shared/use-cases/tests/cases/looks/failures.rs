@@ -1,6 +1,6 @@
 //! Failed training jobs by cause, as Describe shows them.
 
-use tuning::fact::{Fact, JobEnd, JobPhase};
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use use_cases::describe::{Place, describe};
 use wire::describe::FailureCause;
 

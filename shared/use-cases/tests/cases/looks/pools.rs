@@ -1,12 +1,12 @@
 //! Kept instances in the rows, the cost report and the explanations.
 
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase};
-use tuning::ids::TrialId;
-use tuning::money::MicroUsd;
-use tuning::pool::Retained;
-use tuning::ruling::Ruling;
-use tuning::summary::JobSummary;
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase};
+use tuning::log::pool::Retained;
+use tuning::log::ruling::Ruling;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::ids::TrialId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use use_cases::cost::{Tally, page};
 use use_cases::explain::explain;
 use use_cases::memory::MemoryTable;

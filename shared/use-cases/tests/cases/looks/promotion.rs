@@ -1,9 +1,9 @@
 //! The explanation of trials that are promoted.
 
 use serde_json::json;
-use tuning::epochs::Epochs;
-use tuning::fact::{JobEnd, JobPhase};
-use tuning::ids::TrialId;
+use tuning::log::fact::{JobEnd, JobPhase};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::TrialId;
 use use_cases::explain::explain;
 use use_cases::memory::MemoryTable;
 use wire::explain::{Explanation, Kind};

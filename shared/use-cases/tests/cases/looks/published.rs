@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobPhase};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::state::Status;
-use tuning::time::{Millis, Time};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::{Millis, Time};
 use use_cases::describe::Place;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, CLAIM, LOG_LAG};

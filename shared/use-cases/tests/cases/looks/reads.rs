@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use tuning::fact::{JobEnd, JobPhase};
+use tuning::log::fact::{JobEnd, JobPhase};
 use use_cases::decide::SNAPSHOT_EVERY;
 use use_cases::describe::{Place, describe};
 use use_cases::memory::MemoryTable;

@@ -1,8 +1,8 @@
 //! The rungs and the completion in the description of a tuning.
 
 use serde_json::{Value, json};
-use tuning::fact::{JobEnd, JobPhase};
-use tuning::ruling::EndReason;
+use tuning::log::fact::{JobEnd, JobPhase};
+use tuning::log::reasons::EndReason;
 use tuning::state::Status;
 use use_cases::describe::{Place, describe};
 use use_cases::memory::MemoryTable;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use tuning::fact::{JobEnd, JobPhase};
+use tuning::log::fact::{JobEnd, JobPhase};
 use use_cases::describe::summaries;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};

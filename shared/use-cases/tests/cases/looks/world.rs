@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::money::MicroUsd;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::state::State;
-use tuning::time::Time;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};

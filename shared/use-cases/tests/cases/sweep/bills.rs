@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::state::State;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::store::Store;
 use use_cases::sweep::{CallKind, Limits, Rate};

@@ -1,6 +1,6 @@
 //! One sweeper runs at a time, and one that died or froze does no harm.
 
-use tuning::time::Time;
+use tuning::unit::time::Time;
 use use_cases::memory::Usage;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::CallKind;
@@ -152,7 +152,7 @@ fn a_tuning_that_crashes_the_sweeper_does_not_block_the_others() {
         drop(sweeping);
         world.lock().stalled = false;
     }
-    let job = |id: &str| training_job_name(id, tuning::fact::JobKey::new(0, 0, 1));
+    let job = |id: &str| training_job_name(id, tuning::log::fact::JobKey::new(0, 0, 1));
     let states: Vec<&str> = ids.iter().map(|id| world.status(&job(id))).collect();
     assert_eq!(states, ["InProgress", "Stopped", "Stopped"]);
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::fact::{Fact, JobEnd, Recorded};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobEnd, Recorded};
+use tuning::unit::time::{Millis, Time};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits, Rate};
 use wire::item::Item;

@@ -1,8 +1,8 @@
 //! P7: a training job of this stack that is unknown to the table runs for at most the sweep interval + 10 minutes while
 //! a tuning is active, and for at most an hour otherwise.
 
-use tuning::fact::{Fact, JobEnd, JobPhase, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::unit::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits};
 use wire::names::{TAG_DECISION, TAG_TUNING, training_job_name};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tuning::fact::JobKey;
-use tuning::time::Time;
+use tuning::log::fact::JobKey;
+use tuning::unit::time::Time;
 use use_cases::pace::Pace;
 use use_cases::perform::{Acts, Performed};
 use use_cases::ports::table::{Condition, Table, Write};

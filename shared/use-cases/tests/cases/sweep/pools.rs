@@ -1,9 +1,9 @@
 //! Kept instances: deferred actions, and actions whose record never reached the actuator, are performed by sweeps.
 
 use serde_json::json;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::state::State;
-use tuning::time::{Millis, Time};
+use tuning::unit::time::{Millis, Time};
 use use_cases::store::Store;
 use use_cases::sweep::{CallKind, Rate};
 use wire::names::training_job_name;

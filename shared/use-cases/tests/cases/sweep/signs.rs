@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tuning::fact::{Fact, JobPhase, MetricLine, Recorded};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobPhase, MetricLine, Recorded};
+use tuning::unit::time::Time;
 use use_cases::store::Store;
 use use_cases::sweep::{CallKind, Limits, Silence};
 use wire::events::logs::lines_to_facts;

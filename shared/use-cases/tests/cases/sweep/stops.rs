@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use tuning::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::ruling::{Order, Ruling, StopWhy};
-use tuning::time::Time;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::lookup;
 use use_cases::ports::table::{Condition, Table, Write};

@@ -1,7 +1,7 @@
 //! Deleted tunings, and tunings that ended longer ago than the retention.
 
-use tuning::fact::{Fact, Recorded};
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, Recorded};
+use tuning::unit::time::{Millis, Time};
 use use_cases::active::name_in;
 use use_cases::delete::{DeleteError, delete_found};
 use use_cases::lookup::{self, LookupError};

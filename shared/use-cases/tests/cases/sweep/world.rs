@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use serde_json::{Value, json};
-use tuning::fact::{Fact, JobKey, Recorded};
-use tuning::summary::JobSummary;
-use tuning::time::{Millis, Time};
+use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::trial::summary::JobSummary;
+use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::pace::Pace;

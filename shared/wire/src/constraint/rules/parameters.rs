@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use search::Space;
 use search::space::PARAMETERS_MAX;
-use tuning::limits::MAX_TRAINING_JOBS;
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use super::{violation, when};
 use crate::algorithm::StoppedModel;

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::request::{PriceAnswer, Request};
     use crate::sample;
-    use tuning::time::Time;
+    use tuning::unit::time::Time;
 
     /// Returns the sample request without the fields that only AWS needs.
     fn bare() -> Value {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tuning::definition::JobLimits;
-use tuning::epochs::Epochs;
-use tuning::ids::ChoiceId;
-use tuning::ruling::Launch;
-use tuning::time::Time;
+use tuning::log::ruling::Launch;
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::time::Time;
 
 use super::super::{PriceAnswer, Request, TrainingJob};
 use super::{request, sample};

@@ -3,8 +3,9 @@
 //!
 //! Must never: call the decider.
 
-use tuning::fact::{JobEnd, JobKey};
-use tuning::ruling::{EndReason, Order, RetryWhy, Ruling, StopWhy, TrialEnd};
+use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
+use tuning::log::ruling::{Order, Ruling};
 
 use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
 

@@ -3,8 +3,8 @@
 //! Must never: call the decider.
 
 use tuning::definition::Objective;
-use tuning::fact::JobEnd;
-use tuning::ruling::Verdict;
+use tuning::log::fact::JobEnd;
+use tuning::log::ruling::Verdict;
 
 use super::{Due, Phase, Reference, Trial};
 

@@ -1,0 +1,448 @@
+//! How each ruling changes the state. Never fails and never decides: the same ruling on the same state gives the same
+//! state.
+
+use hyperband::ranking::improves;
+use search::Origin;
+
+use crate::change::lesson::{Lesson, lesson};
+use crate::definition::Definition;
+use crate::job::pool::Pool;
+use crate::job::{Bill, Job, ended_without_instances, failure_message};
+use crate::log::fact::{JobEnd, JobKey};
+use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
+use crate::log::ruling::{Order, Ruling};
+use crate::state::count_end;
+use crate::state::failures::names_its_error;
+use crate::state::{Fruitless, Refittable, State, Status, latest_start};
+use crate::trial::Trial;
+use crate::trial::summary::JobSummary;
+use crate::trial::summary::summary;
+use crate::trial::timing::{Goal, Timing};
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{ChoiceId, CohortId, TrialId};
+use crate::unit::limits::CAPACITY_MEMORY;
+use crate::unit::money::MicroUsd;
+use crate::unit::time::Time;
+
+impl State {
+    /// Changes the state as `ruling` says.
+    pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
+        match ruling {
+            Ruling::TrialJudged { .. } => self.judged(definition, ruling),
+            Ruling::RungReached { .. } => self.rung_reached(definition, ruling),
+            Ruling::TrialPromoted { .. } => self.promoted(definition, ruling),
+            Ruling::ResourceRepeated { job, from, .. } => {
+                self.with_live_job(*job, |job| job.repeats_from = Some(*from));
+            }
+            Ruling::ReservationExtended { job, seconds, amount } => {
+                self.extend_reservation(*job, *seconds, *amount);
+            }
+            Ruling::SettledInFull { job, amount } => self.settled_in_full(definition, *job, *amount),
+            Ruling::BillBooked { job, seconds, amount } => {
+                let bill = Bill { seconds: Some(*seconds), amount: *amount };
+                self.book_bill(definition, *job, bill);
+            }
+            Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
+            Ruling::AttemptAwaited { job, not_before, why } => {
+                if crate::planted!(RetryKeepsReservation) {
+                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
+                }
+                self.attempt_awaited(definition, *job, *why, *not_before);
+            }
+            Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
+            Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
+            Ruling::Order(order) => self.apply_order(definition, order),
+        }
+    }
+
+    fn apply_order(&mut self, definition: &Definition, order: &Order) {
+        match order {
+            Order::Start { .. } => self.start_ordered(definition, order),
+            Order::Stop { job, why } => self.stop_ordered(*job, *why),
+            Order::ReadBill { job } => {
+                let now = self.now;
+                if let Some(job) = self.billed_job_mut(*job) {
+                    (job.bill_ordered, job.bill_ordered_at) = (true, now);
+                }
+            }
+            Order::ReadLog { job, streams } => {
+                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                    trial.read_ordered = *streams;
+                }
+            }
+            Order::ReadRest { job, .. } => {
+                let now = self.now;
+                self.with_live_job(*job, |job| job.rest_ordered = Some(now));
+            }
+            Order::ReadPool { job, n, .. } => {
+                let start = latest_start(self).unwrap_or(Time::MIN);
+                self.with_pool(*job, |pool| {
+                    (pool.read, pool.reading) = (*n, true);
+                    pool.read_at = pool.read_at.max(start);
+                });
+            }
+            Order::ReleasePool { job } => self.with_pool(*job, |pool| pool.released = true),
+            Order::Look { job, since } => {
+                self.with_live_job(*job, |job| job.look_ordered = Some(*since));
+            }
+            Order::RequestGrant { n, .. } => self.grants.ask(*n),
+            Order::ReturnGrant { n, month, amount, moved_to } => {
+                self.grants.order_return(*n, month, *amount, moved_to.as_deref());
+                if moved_to.is_none() {
+                    self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
+                }
+            }
+            Order::CapReached { percent } => {
+                self.cap_published_percent = *percent;
+                self.notices.insert(order.action());
+            }
+            Order::MonthCapReached { month, percent } => {
+                self.grants.mark_published(month, *percent);
+                self.notices.insert(order.action());
+            }
+            Order::OverrunSeen => {
+                self.overrun_published = true;
+                self.notices.insert(order.action());
+            }
+            Order::CapacityLacking { .. } => {
+                if let Some(lack) = &mut self.lack {
+                    lack.published = true;
+                }
+                self.notices.insert(order.action());
+            }
+            Order::TuningEnded { why } => {
+                self.status = Status::Ended { why: why.clone(), at: self.now };
+            }
+        }
+    }
+
+    fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: Time) {
+        let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(failure_message);
+        let limit = self.job(key).map(|job| job.limits.max_runtime_seconds);
+        self.remove_job(definition, key);
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        trial.retry_at = Some(not_before);
+        trial.failure = failed;
+        match why {
+            RetryWhy::RuntimeCutTooShort => trial.cut_limit = limit,
+            RetryWhy::Capacity | RetryWhy::MaxWait => trial.instance_switches = 0,
+            RetryWhy::ServiceError => {
+                trial.retries = trial.retries.saturating_add(1);
+                trial.instance_switches = 0;
+            }
+            RetryWhy::NextInstances => {
+                trial.instance_switches = trial.instance_switches.saturating_add(1);
+                trial.stop_why = None;
+            }
+            RetryWhy::Quota => trial.stop_why = None,
+            RetryWhy::OnDemand => {
+                trial.on_demand = true;
+                if crate::planted!(OnDemandForgotten) {
+                    trial.on_demand = false;
+                }
+                trial.retries = 0;
+                trial.stop_why = None;
+            }
+        }
+    }
+
+    /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
+    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: Time) {
+        let choices = definition.job.choices().count();
+        if choices < 2 {
+            return;
+        }
+        self.no_capacity_until.resize(choices, Time::MIN);
+        if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
+            *until = at + CAPACITY_MEMORY;
+        }
+    }
+
+    fn with_pool(&mut self, key: JobKey, change: impl FnOnce(&mut Pool)) {
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.job == key) {
+            change(pool);
+        }
+    }
+
+    fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {
+        if let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) {
+            change(job);
+        }
+    }
+
+    fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::TrialJudged { trial: number, rung, value, average, verdict, .. } = ruling else { return };
+        let Some(trial) = self.trials.get_mut(number) else { return };
+        let place = trial.place();
+        trial.next_rung = rung.next();
+        if !verdict.continues {
+            trial.stop_why = Some(StopWhy::Rung { rung: *rung });
+        }
+        self.with_rung(definition, place, |rung| {
+            rung.arrive(definition.direction(), (*number, average.or(*value)));
+            rung.add_continued(u32::from(verdict.continues));
+        });
+    }
+
+    fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        // A trial with all its epochs is past its last rung. One whose job has to end for its time limit may go on.
+        if !matches!(why, StopWhy::ReservationUsed { .. }) {
+            trial.stop_why = trial.stop_why.or(Some(why));
+        }
+        let Some(job) = &mut trial.job else { return };
+        job.stop = Some(why);
+        job.message = job.message.take().or_else(|| why.message());
+    }
+
+    /// The trial has reached the level of its rung and waits there.
+    fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::RungReached { job, trial: number, resource, value, .. } = ruling else { return };
+        if let Some(key) = job {
+            self.remove_job(definition, *key);
+        }
+        let Some(trial) = self.trials.remove(number) else { return };
+        self.remember(definition, *number, &trial, value.is_some());
+        let has_value = trial.has_value();
+        let place = trial.place();
+        self.park(*number, trial, *resource);
+        self.with_rung(definition, place, |rung| {
+            rung.arrive(definition.direction(), (*number, *value));
+            rung.wait(definition.direction(), (*number, *value));
+        });
+        // A trial with values that diverged at the level has shown that the program works.
+        self.count_end(*number, has_value);
+    }
+
+    /// The trial is promoted and waits for its next job.
+    fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
+        let Ruling::TrialPromoted { trial: number, .. } = ruling else { return };
+        let Some(parked) = self.parked.remove(*number) else { return };
+        let Some(waiting) = self.waiting.remove(number) else { return };
+        // The finalist takes the place of no other trial.
+        let counts = u32::from(self.finalist != Some(*number));
+        self.with_rung(definition, waiting.place(), |rung| {
+            rung.leave(*number);
+            rung.add_continued(counts);
+        });
+        self.trials.insert(*number, Trial::promoted(waiting, &parked, self.now));
+    }
+
+    fn start_ordered(&mut self, definition: &Definition, order: &Order) {
+        let Order::Start { job: key, bracket, configuration, origin, limits, reservation, round, launch } =
+            order
+        else {
+            return;
+        };
+        let mut job = Job::ordered(*key, self.now, *limits, *reservation);
+        job.on_demand = launch.on_demand;
+        job.instances = launch.instances;
+        job.level = launch.resource;
+        let before = self.trials.get(&key.trial).map_or(Epochs::ZERO, Trial::resource);
+        job.checkpoint_epochs = definition.level_below(*bracket, key.rung).min(before);
+        self.ledger.reserve(*reservation);
+        // Bills of its own jobs may have freed the money that the month denied.
+        self.grants.denied = None;
+        self.launched = self.launched.saturating_add(1);
+        if launch.refit {
+            self.refit = Some(*key);
+            // The refit is not a trial of the search and joins no bracket.
+            self.next_trial = self.next_trial.max(key.trial.next());
+        }
+        let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
+        let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
+            refit: launch.refit.then(|| launch.resource.unwrap_or(best)),
+            by_model: matches!(origin, Some(Origin::Model { .. })),
+            ..Trial::new(*bracket, *round, configuration)
+        });
+        trial.attempts = key.attempt;
+        trial.last_attempt_rung = key.rung;
+        trial.retry_at = None;
+        trial.job = Some(job);
+        if key.trial >= self.next_trial {
+            self.next_trial = key.trial.next();
+            if let Some(joined) = self.joined.get_mut(bracket.index()) {
+                *joined = joined.saturating_add(1);
+            }
+            if let Some(cohort) = self.cohort_mut(definition, CohortId { bracket: *bracket, round: *round }) {
+                cohort.joined = cohort.joined.saturating_add(1);
+            }
+        }
+    }
+
+    /// Removes the concluded job from the state and adds it to the counters, the timings and the best job.
+    fn remove_job(&mut self, definition: &Definition, key: JobKey) {
+        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        let Some(job) = trial.job.take() else { return };
+        if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
+            self.ledger.release(job.reservation);
+        } else {
+            self.billing.extend(job.awaiting_final_bill(key));
+        }
+        if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
+            lack.since = lack.since.max(self.now).max(job.instances_at.unwrap_or(self.now));
+        }
+        let done = JobSummary { concluded: true, ..summary(key, trial, &job) };
+        let without_instances = ended_without_instances(&job);
+        let timing = Timing::of(definition, trial, &job);
+        let goal = Goal::of_job(definition, &job);
+        trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
+        self.timings.record(goal, timing);
+        // A launch freed by the refit is not given to the search.
+        let uncounted = job.never_started || job.refused.is_some() || without_instances;
+        if uncounted && trial.refit.is_none() {
+            self.launched = self.launched.saturating_sub(1);
+        }
+        self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };
+        if let Some(message) = job.message.as_ref().or(job.refused.as_ref()) {
+            self.last_failure = Some(message.clone());
+        }
+        if has_failed(&job) {
+            let message = job.refused.clone().unwrap_or_else(|| failure_message(&job));
+            let named = job.message.as_deref().is_some_and(names_its_error);
+            let by_program = job.end == Some(JobEnd::AlgorithmError) && named;
+            self.failures.add(key, &message, by_program);
+        }
+        if job.never_started || without_instances {
+            return;
+        }
+        count_end(self, job.end);
+        // A failed job has left no model.
+        let mut counts = job.end.is_some_and(JobEnd::counts);
+        if crate::planted!(FailedJobCounts) {
+            counts = true;
+        }
+        self.update_best(definition, done, counts);
+        if counts {
+            self.update_refittable(definition, key.trial);
+        }
+    }
+
+    fn update_best(&mut self, definition: &Definition, mut summary: JobSummary, counts: bool) {
+        let counters = &mut self.counters;
+        let Some(value) = summary.last_value.filter(|_| counts) else {
+            counters.objective_failed = counters.objective_failed.saturating_add(1);
+            return;
+        };
+        counters.objective_succeeded = counters.objective_succeeded.saturating_add(1);
+        let best = self.best.as_ref().and_then(|best| best.last_value);
+        if best.is_none_or(|best| improves(definition.direction(), value, best)) {
+            summary.curve = Vec::new();
+            self.best = Some(Box::new(summary));
+        }
+    }
+
+    /// Updates what the refit trains by the curve of a trial whose job counts.
+    fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
+        let direction = definition.direction();
+        let Some(trial) = self.trials.get(&number).filter(|trial| definition.refit && trial.refit.is_none())
+        else {
+            return;
+        };
+        let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
+        let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
+        let known = self.refittable.as_ref().map(|known| known.value);
+        if let Some((resource, value)) = best
+            && known.is_none_or(|known| improves(direction, value, known))
+        {
+            let configuration = trial.configuration.clone();
+            self.refittable = Some(Box::new(Refittable { value, resource, configuration }));
+        }
+    }
+
+    fn trial_finished(
+        &mut self,
+        definition: &Definition,
+        job: Option<JobKey>,
+        number: TrialId,
+        how: &TrialEnd,
+    ) {
+        let failed_by_program = job.and_then(|key| self.job(key)?.end) == Some(JobEnd::AlgorithmError);
+        if let Some(key) = job {
+            self.remove_job(definition, key);
+        }
+        if self.finalist == Some(number) && !ran_to_its_end(how) {
+            self.finalist = None;
+        }
+        if let Some(waiting) = self.waiting.remove(&number) {
+            self.parked.remove(number);
+            self.with_rung(definition, waiting.place(), |rung| rung.leave(number));
+            self.close_cohort(definition, waiting.cohort());
+            return;
+        }
+        let Some(trial) = self.trials.remove(&number) else { return };
+        if definition.promotes().is_some() {
+            // A trial that failed on its way to a rung keeps its place there, without a value, so that every rung
+            // closes.
+            let mut active = self.status == Status::Active;
+            if crate::planted!(ForgetFailedPlace) {
+                active = false;
+            }
+            if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
+                let arrival = (number, None);
+                self.with_rung(definition, trial.place(), |rung| {
+                    rung.arrive(definition.direction(), arrival);
+                });
+            }
+            self.close_cohort(definition, trial.cohort());
+        }
+        // The refit is not a trial of the search.
+        if trial.refit.is_some() {
+            return;
+        }
+        let has_value = trial.has_value();
+        let lesson = lesson(how, failed_by_program, &trial);
+        if lesson != Lesson::Nothing {
+            self.remember(definition, number, &trial, lesson == Lesson::Values);
+        }
+        // A trial that was not continued before its first epoch, or that a user stopped, shows nothing about the search.
+        let shows_nothing = match how {
+            TrialEnd::NeverStarted
+            | TrialEnd::Stopped(StopWhy::Requested | StopWhy::TargetReached { .. }) => true,
+            TrialEnd::Stopped(StopWhy::TuningEnding) => trial.curve.is_empty(),
+            TrialEnd::Completed
+            | TrialEnd::Stopped(_)
+            | TrialEnd::StoppedOutside
+            | TrialEnd::MaxRuntime
+            | TrialEnd::Failed(_) => false,
+        };
+        if !shows_nothing {
+            self.count_end(number, has_value);
+        }
+    }
+
+    /// Counts the end of a trial, or its arrival at a rung.
+    fn count_end(&mut self, number: TrialId, has_value: bool) {
+        let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
+        if !improved {
+            self.since_improved = self.since_improved.saturating_add(1);
+        }
+        if !has_value {
+            let trials = self.fruitless.trials.saturating_add(1);
+            self.fruitless = Fruitless { trials, at: self.now };
+        }
+    }
+}
+
+/// Returns whether the finalist trained to its end, or as long as its limit allows. Otherwise the search goes on.
+fn ran_to_its_end(how: &TrialEnd) -> bool {
+    matches!(how, TrialEnd::Completed | TrialEnd::MaxRuntime | TrialEnd::Stopped(StopWhy::MaxResource))
+}
+
+/// Returns whether a concluded job was refused, or ended by a failure of its program or of the service. A lack of capacity
+/// is no failure.
+fn has_failed(job: &Job) -> bool {
+    let ended = match job.end {
+        Some(JobEnd::AlgorithmError | JobEnd::ServiceError) => true,
+        // Its end and its bill never came.
+        None => !job.never_started,
+        Some(
+            JobEnd::Completed
+            | JobEnd::Stopped
+            | JobEnd::MaxRuntime
+            | JobEnd::MaxWait
+            | JobEnd::CapacityError,
+        ) => false,
+    };
+    job.refused.is_some() || (ended && job.trial_stop().is_none())
+}

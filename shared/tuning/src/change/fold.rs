@@ -1,0 +1,469 @@
+//! Folds one fact into the state: gives each fact its meaning. Never fails and never decides.
+//!
+//! Folding is idempotent: a fact that comes twice, late or out of order changes nothing the second time, and a fact
+//! about a job that has left the state changes nothing at all. [`fold`] returns whether the state changed, so that
+//! facts without an effect are not recorded.
+
+use super::{grants, metrics};
+use crate::definition::Definition;
+use crate::job::instances::Instances;
+use crate::job::pool::Pool;
+use crate::job::{Bill, Job, must_end_at};
+use crate::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use crate::log::problem::{LogProblem, QUIET_BEFORE_BURST};
+use crate::log::reasons::{EndReason, StopWhy};
+use crate::state::capacity::{choice, falls_back, is_available};
+use crate::state::changes::replace_if_later;
+use crate::state::streams::place_complete;
+use crate::state::{State, Status};
+use crate::trial::Begun;
+use crate::unit::ids::ChoiceId;
+use crate::unit::limits::{MAX_MESSAGE_CHARS, MAX_METRICS};
+use crate::unit::time::Time;
+
+/// Folds `recorded` into `state`; returns whether the state changed.
+pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let before = recorded.fact.job().and_then(|key| {
+        let job = state.job(key)?;
+        Some((key, Instances::of(job), job.end))
+    });
+    let changed = fold_fact(definition, state, recorded);
+    if !changed {
+        return false;
+    }
+    state.now = state.now.max(at);
+    // Also the time can show that no further line will come.
+    let jobs: Vec<_> = if recorded.fact == Fact::TimePassed {
+        state.jobs().map(|(key, _, _)| key).collect()
+    } else {
+        recorded.fact.job().into_iter().collect()
+    };
+    for job in jobs {
+        place_complete(definition, state, job);
+    }
+    if let Some((key, instances, end)) = before {
+        state.note_instances(key, instances, at);
+        if end.is_none() {
+            note_lack(definition, state, key);
+        }
+    }
+    state.clear_hold();
+    true
+}
+
+fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    match &recorded.fact {
+        Fact::TuningSubmitted => !std::mem::replace(&mut state.submitted, true),
+        Fact::TimePassed => time_passed(definition, state, at),
+        Fact::StopRequested => stop_requested(definition, state),
+        Fact::LimitsChanged { .. } => limits_changed(state, recorded),
+        Fact::MetricsLogged { job, .. } => metrics_logged(definition, state, *job, recorded),
+        Fact::LogProblemSeen { job, problem } => log_problem_seen(state, *job, problem, at),
+        Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
+            let before = job.clone();
+            job_state_changed(job, at, *phase, *started, *ended, message.as_deref());
+            *job != before
+        }),
+        Fact::LogRead { job, streams } => log_read(state, *job, *streams),
+        Fact::RestRead { job } => rest_read(state, *job),
+        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| {
+            let changed = job.silence_seen < Some(*since);
+            job.silence_seen = job.silence_seen.max(Some(*since));
+            changed
+        }),
+        Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
+        Fact::GrantReturned { n } => state.grants.returns.remove(n),
+        Fact::NoticeGiven { notice } => state.notices.remove(notice),
+        Fact::FinalMetricsSeen { job, values } => with_job(state, *job, |job| {
+            let is_new = job.metrics.is_empty() && !values.is_empty();
+            if is_new {
+                job.metrics = values.iter().copied().take(MAX_METRICS).collect();
+            }
+            is_new
+        }),
+        Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
+        Fact::BillsConfirmed { bills } => bills_confirmed(state, bills),
+        Fact::JobStarted { job } => with_job(state, *job, |job| {
+            let changed = !std::mem::replace(&mut job.accepted, true);
+            if changed {
+                job.seen_at = job.seen_at.max(at);
+            }
+            changed
+        }),
+        Fact::JobSeen { job } => with_job(state, *job, |job| {
+            let changed = job.end.is_none() && !job.is_closed() && (!job.accepted || job.seen_at < at);
+            if changed {
+                job.accepted = true;
+                job.seen_at = job.seen_at.max(at);
+            }
+            changed
+        }),
+        Fact::StopAccepted { job } => stop_accepted(state, *job, at),
+        Fact::JobStopRequested { job } => job_stop_requested(state, *job),
+        Fact::StartRefused { job, message, name_is_foreign } => {
+            never_started(state, *job, *name_is_foreign, |job| job.refused = Some(cut(message)))
+        }
+        Fact::JobNeverStarted { job } => never_started(state, *job, false, |job| job.never_started = true),
+        Fact::PoolSeen { job, n } => {
+            with_pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
+        }
+        Fact::PoolOver { job, retained } => {
+            with_pool(state, *job, |pool| pool.over.is_none() && pool.over.replace(*retained).is_none())
+        }
+        Fact::ActionDeferred { .. } => action_deferred(definition, state, recorded),
+    }
+}
+
+fn metrics_logged(definition: &Definition, state: &mut State, key: JobKey, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let Fact::MetricsLogged { stream, lines, began, .. } = &recorded.fact else { return false };
+    let changed = match began {
+        Some(index) => {
+            let begun = Begun { stream: stream.clone(), at, index: *index };
+            metrics::fold_begun(definition, state, key, begun)
+        }
+        None => metrics::fold(definition, state, key, stream, lines),
+    };
+    if changed {
+        let logged = lines.iter().map(|line| line.at).max().unwrap_or(at);
+        with_job(state, key, |job| {
+            job.accepted = true;
+            job.seen_at = job.seen_at.max(at);
+            job.note_instances(logged);
+            true
+        });
+    }
+    changed
+}
+
+/// Records that a job ended because it got no instances. Starts wait if no other instances can be tried.
+fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
+    let Some(job) = state.job(key) else { return };
+    let lacks = match job.end {
+        Some(JobEnd::CapacityError) => true,
+        Some(JobEnd::MaxWait) => !falls_back(definition, job),
+        Some(
+            JobEnd::Completed
+            | JobEnd::Stopped
+            | JobEnd::MaxRuntime
+            | JobEnd::AlgorithmError
+            | JobEnd::ServiceError,
+        )
+        | None => false,
+    };
+    if !lacks {
+        return;
+    }
+    let (ordered, instances) = (job.ordered, job.instances);
+    state.note_lack_of_capacity(definition, instances, state.now);
+    if !is_available(definition, state, choice(definition, state)) {
+        state.hold_for_capacity(ordered);
+    }
+}
+
+fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
+    let trial = state.trials.get_mut(&key.trial);
+    trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+}
+
+fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Time) -> bool {
+    let is_known = state.log_problems.iter().any(|(_, known)| known.kind() == problem.kind());
+    let is_short = || matches!(problem, LogProblem::Burst { .. }) && !is_quiet_before(state, key, at);
+    if is_known || is_short() {
+        return false;
+    }
+    state.log_problems.push((key, problem.clone()));
+    true
+}
+
+/// Returns whether `job` ran and logged no value for [`QUIET_BEFORE_BURST`] before `at`.
+fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
+    let Some(trial) = state.trials.get(&key.trial) else { return false };
+    let Some(started) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.started) else {
+        return false;
+    };
+    let latest = trial.streams.iter().filter_map(|stream| Some(stream.span?.1.0));
+    at - latest.fold(started, Time::max) >= QUIET_BEFORE_BURST
+}
+
+fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {
+    state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
+}
+
+fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
+    if at <= state.clock {
+        return false;
+    }
+    state.clock = at;
+    let live = state.trials.values_mut().filter_map(|trial| trial.job.as_mut());
+    for job in live.chain(state.billing.iter_mut().map(|(_, job)| job)) {
+        // A reported time from before the order, delivered late, says nothing about how long the bill has been
+        // missing.
+        if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
+            job.bill_awaited_since = Some(at);
+        }
+        if job.rest_ordered.is_some_and(|ordered| at >= ordered) {
+            job.rest_awaited_since = job.rest_awaited_since.or(Some(at));
+        }
+        // Likewise, a late time that comes after newer signs of life does not show how long the job has been gone:
+        // count from this report on.
+        if must_end_at(definition, job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
+            job.overdue_since = Some(at);
+        }
+    }
+    true
+}
+
+fn stop_requested(definition: &Definition, state: &mut State) -> bool {
+    // An ending tuning keeps its reason and its failure message, and its jobs are being stopped already. The exception
+    // is a search that ended by itself: the refit that follows must not start, or must stop.
+    let can_refit = matches!(&state.status, Status::Ending(why) if why.allows_refit());
+    if state.status == Status::Active || (can_refit && definition.refit && state.refit.is_none()) {
+        state.status = Status::Ending(EndReason::Stopped);
+        return true;
+    }
+    let refit = state.refit.filter(|_| can_refit).and_then(|job| state.trials.get_mut(&job.trial));
+    let Some(trial) = refit.filter(|trial| trial.stop_why.is_none()) else { return false };
+    trial.stop_why = Some(StopWhy::TuningEnding);
+    true
+}
+
+/// Folds a user's request to stop one job. It also counts if the job stops already, or has just ended: its trial then gets
+/// no further attempt.
+fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
+    let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
+    let is_its_job = |job: &Job| (job.rung, job.attempt) == (key.rung, key.attempt);
+    trial.job.as_ref().is_some_and(is_its_job) && !std::mem::replace(&mut trial.stop_requested, true)
+}
+
+/// Folds limits that the user changed: the latest change of each limit is in force.
+fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
+    let Fact::LimitsChanged { cap, max_parallel, paused } = recorded.fact else { return false };
+    let changes = &mut state.changes;
+    let mut any = false;
+    if let Some(cap) = cap.filter(|cap| replace_if_later(&mut changes.cap, recorded, *cap)) {
+        state.ledger.change_cap(cap);
+        any = true;
+    }
+    if let Some(most) = max_parallel
+        && replace_if_later(&mut changes.max_parallel, recorded, most)
+    {
+        changes.most_parallel = changes.most_parallel.max(most);
+        any = true;
+    }
+    let paused = paused.filter(|paused| replace_if_later(&mut changes.paused, recorded, *paused));
+    // The wait for capacity begins anew with the next try.
+    if let Some(lack) = state.lack.as_mut().filter(|_| paused == Some(false)) {
+        lack.since = lack.since.max(recorded.at);
+    }
+    any | paused.is_some()
+}
+
+fn job_state_changed(
+    job: &mut Job,
+    at: Time,
+    phase: JobPhase,
+    started: Option<Time>,
+    ended: Option<Time>,
+    message: Option<&str>,
+) {
+    job.accepted = true;
+    job.seen_at = job.seen_at.max(at);
+    job.started = job.started.or(started);
+    job.ended = job.ended.or(ended);
+    job.message = job.message.take().or_else(|| message.map(cut));
+    match phase {
+        JobPhase::Downloading | JobPhase::Training | JobPhase::Uploading => job.note_instances(at),
+        JobPhase::Interrupted => job.interrupted_at = job.interrupted_at.max(Some(at)),
+        // Such a job had its instances up to its end.
+        JobPhase::Ended(JobEnd::Completed | JobEnd::AlgorithmError | JobEnd::MaxRuntime) => {
+            if let Some(ended) = ended.filter(|_| started.is_some()) {
+                job.note_instances(ended);
+            }
+        }
+        JobPhase::Starting | JobPhase::Stopping | JobPhase::Other | JobPhase::Ended(_) => {}
+    }
+    if let Some(started) = started {
+        job.note_instances(started);
+    }
+    if let JobPhase::Ended(end) = phase {
+        if job.end.is_none() {
+            job.phase = phase;
+            job.phase_at = at;
+            job.end = Some(end);
+            job.end_at = at;
+        }
+    } else if job.end.is_none() && (at, phase_order(phase)) > (job.phase_at, phase_order(job.phase)) {
+        // Each return to `Interrupted` is one interruption. The same interruption reported by another source may have
+        // another time.
+        let again = job.phase == JobPhase::Interrupted;
+        if phase == JobPhase::Interrupted && !again {
+            job.interruptions = job.interruptions.saturating_add(1);
+        }
+        if again && phase != JobPhase::Interrupted {
+            job.idle = job.idle + (at - job.phase_at);
+        }
+        job.phase = phase;
+        job.phase_at = at;
+    }
+}
+
+/// The usual order of the states: events carry whole seconds, so two states can have the same time.
+fn phase_order(phase: JobPhase) -> u8 {
+    match phase {
+        JobPhase::Other => 0,
+        JobPhase::Starting => 1,
+        JobPhase::Downloading => 2,
+        JobPhase::Training => 3,
+        JobPhase::Interrupted => 4,
+        JobPhase::Stopping => 5,
+        JobPhase::Uploading => 6,
+        JobPhase::Ended(_) => 7,
+    }
+}
+
+/// Folds the bill of a job, the only fact that settles its reservation.
+fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Time) -> bool {
+    let Fact::JobDescribed { job: key, end, started, ended, billable_seconds, message, interruptions } = fact
+    else {
+        return false;
+    };
+    let seconds = *billable_seconds;
+    if let Some(job) = state.concluded_job_mut(*key) {
+        return bill_shown(job, seconds, started.is_some());
+    }
+    let choice = state.job(*key).map_or(ChoiceId(0), |job| job.instances);
+    let amount = definition.cost(choice, seconds);
+    let trial = state.trials.get(&key.trial);
+    let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
+    let mut bill = None;
+    let changed = with_job(state, *key, |job| {
+        let before = job.clone();
+        job_state_changed(job, at, JobPhase::Ended(*end), *started, *ended, message.as_deref());
+        job.interruptions = job.interruptions.max(*interruptions);
+        if seconds > 0 {
+            job.note_instances(started.unwrap_or(at));
+        }
+        // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
+        let no_bill = seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
+        if job.bill.is_some_and(|bill| bill.seconds.is_some()) {
+            bill_shown(job, seconds, started.is_some());
+        }
+        bill = (!job.is_closed() && !no_bill).then_some(Bill { seconds: Some(seconds), amount });
+        *job != before
+    });
+    if let Some(bill) = bill {
+        state.book_bill(definition, *key, bill);
+    }
+    changed || bill.is_some()
+}
+
+/// Records a bill that a ruling books once the job is concluded: the first one, or a higher one. `has_start` = the
+/// description shows that the job ran.
+fn bill_shown(job: &mut Job, seconds: u64, has_start: bool) -> bool {
+    // As before the conclusion, a bill of 0 seconds for a job that ran is not final.
+    let no_bill = seconds == 0 && !has_start && job.started.is_some();
+    let booked = job.bill.and_then(|bill| bill.seconds);
+    let forgotten = booked.is_some() && crate::planted!(RiseForgotten);
+    if no_bill || forgotten || Some(seconds) <= booked.max(job.bill_shown) {
+        return false;
+    }
+    job.bill_shown = Some(seconds);
+    true
+}
+
+/// Folds that bills were read once more and have not risen.
+fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
+    let mut changed = false;
+    for (key, seconds) in bills {
+        let Some(job) = state.billed_job_mut(*key) else { continue };
+        changed |= job.bill_confirmed < Some(*seconds);
+        job.bill_confirmed = job.bill_confirmed.max(Some(*seconds));
+    }
+    state.forget_final_bills();
+    changed
+}
+
+fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
+    with_job(state, key, |job| {
+        // A job that can be stopped exists, even if no fact reported that it was created.
+        let changed = !job.stop_accepted || !job.accepted;
+        if changed {
+            job.seen_at = job.seen_at.max(at);
+        }
+        job.stop_accepted = true;
+        job.accepted = true;
+        changed
+    })
+}
+
+fn rest_read(state: &mut State, key: JobKey) -> bool {
+    with_job(state, key, |job| job.end.is_some() && !std::mem::replace(&mut job.rest_read, true))
+}
+
+fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
+    let trial = state.trials.get_mut(&key.trial);
+    let Some(trial) = trial.filter(|trial| trial.streams_read < streams) else { return false };
+    trial.streams_read = streams;
+    true
+}
+
+/// Folds that a job will never run: its reservation is free at once.
+fn never_started(state: &mut State, key: JobKey, name_is_foreign: bool, mark: impl FnOnce(&mut Job)) -> bool {
+    let mut released = None;
+    let changed = with_job(state, key, |job| {
+        // Any other sign of the job proves that it started, unless another job has its name.
+        if job.is_closed() || (!name_is_foreign && (job.accepted || job.end.is_some())) {
+            return false;
+        }
+        mark(job);
+        released = Some(job.reservation);
+        true
+    });
+    if let Some(reservation) = released {
+        state.ledger.release(reservation);
+    }
+    changed
+}
+
+fn action_deferred(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+    let at = recorded.at;
+    let Fact::ActionDeferred { job: key, not_before, reason, quota_exceeded } = &recorded.fact else {
+        return false;
+    };
+    let (not_before, quota_exceeded) = (*not_before, *quota_exceeded);
+    let mut not_started = false;
+    let mut lacking = None;
+    let changed = with_job(state, *key, |job| {
+        let later = job.deferred.as_ref().is_none_or(|(until, _)| *until < not_before);
+        if !later || job.is_closed() {
+            return false;
+        }
+        not_started = !job.accepted;
+        if quota_exceeded && not_started {
+            job.quota_exceeded = true;
+            lacking = Some(job.instances);
+        }
+        job.deferred = Some((not_before, cut(reason)));
+        true
+    });
+    if let Some(choice) = lacking {
+        state.note_lack_of_capacity(definition, choice, state.now.max(at));
+    }
+    if not_started {
+        state.note_deferred_start(at, quota_exceeded.then(|| cut(reason)));
+    }
+    // Another instance choice may have what this one lacks: the next job starts on it.
+    let another = lacking.is_some() && is_available(definition, state, choice(definition, state));
+    if not_started && !another {
+        let until = state.hold_starts_until.map_or(not_before, |until| until.max(not_before));
+        state.hold_starts_until = Some(until);
+    }
+    changed
+}
+
+fn cut(message: &str) -> String {
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
+}

@@ -1,0 +1,43 @@
+//! Whether a job has instances, as far as facts show.
+
+use crate::job::Job;
+use crate::unit::time::Time;
+
+/// Whether a job has instances, as far as facts show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instances {
+    /// It has had instances.
+    pub(crate) had: bool,
+    /// It has had instances since its last interruption.
+    pub(crate) regained: bool,
+    /// It has instances now.
+    pub(crate) has: bool,
+}
+
+impl Instances {
+    pub(crate) fn of(job: &Job) -> Self {
+        Self { had: job.had_instances(), regained: job.regained_instances(), has: job.has_instances() }
+    }
+}
+
+impl Job {
+    /// Returns whether the job has had instances, as far as facts show.
+    pub(crate) fn had_instances(&self) -> bool {
+        self.instances_at.is_some()
+    }
+
+    /// Returns whether the job has had instances since its last interruption, as far as facts show.
+    fn regained_instances(&self) -> bool {
+        self.instances_at > self.interrupted_at
+    }
+
+    /// Returns whether the job has instances now, as far as facts show.
+    pub fn has_instances(&self) -> bool {
+        self.holds_slot() && self.regained_instances()
+    }
+
+    /// Records that the job had instances at `at`.
+    pub(crate) fn note_instances(&mut self, at: Time) {
+        self.instances_at = self.instances_at.max(Some(at));
+    }
+}

@@ -1,0 +1,296 @@
+//! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
+
+use search::{Domain, Parameter};
+
+use crate::definition::Definition;
+use crate::log::fact::{Fact, Recorded};
+use crate::log::reasons::{EndReason, TrialEnd};
+use crate::log::ruling::{Order, Ruling};
+use crate::unit::limits::{CURVE_POINTS_KEPT, MAX_MESSAGE_CHARS};
+
+/// Bytes for names, numbers and punctuation of one fact or ruling.
+const FRAME_BYTES: usize = 400;
+/// Bytes for the keep-alive period of a job.
+const KEPT_BYTES: usize = 50;
+/// Bytes for the origin of a configuration.
+const ORIGIN_BYTES: usize = 200;
+/// Bytes for the key of a job and its billed seconds.
+const BILL_BYTES: usize = 100;
+/// Bytes of a metric's place and value.
+const METRIC_BYTES: usize = 40;
+/// Bytes for the names and numbers of a job's summary.
+const SUMMARY_BYTES: usize = 2_000;
+/// Bytes for an epoch and its value.
+const POINT_BYTES: usize = 45;
+/// Bytes for a number as text.
+const NUMBER_BYTES: usize = 30;
+/// The most bytes of JSON for one byte of text (an escaped control character).
+const ESCAPED: usize = 6;
+
+fn text(text: &str) -> usize {
+    // A printable character takes one byte, or two if it is a quote or a backslash; any other byte takes up to six.
+    let plain = text.bytes().filter(|byte| byte.is_ascii_graphic() || *byte == b' ').count();
+    let other = text.len().saturating_sub(plain);
+    plain.saturating_mul(2).saturating_add(other.saturating_mul(ESCAPED))
+}
+
+/// Returns an upper bound of the JSON size of a fact, in bytes.
+pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
+    let content = match &recorded.fact {
+        Fact::MetricsLogged { stream, lines, .. } => {
+            let lines = lines.iter().map(|line| text(&line.id).saturating_add(120));
+            lines.fold(text(stream), usize::saturating_add)
+        }
+        Fact::JobStateChanged { message, .. } | Fact::JobDescribed { message, .. } => {
+            message.as_deref().map_or(0, text)
+        }
+        Fact::FinalMetricsSeen { values, .. } => values.len().saturating_mul(METRIC_BYTES),
+        Fact::LogProblemSeen { problem, .. } => {
+            problem.texts().into_iter().map(text).fold(0, usize::saturating_add)
+        }
+        Fact::StartRefused { message, .. } => text(message),
+        Fact::ActionDeferred { reason, .. } => text(reason),
+        Fact::BudgetGranted { month, .. } => text(month),
+        Fact::NoticeGiven { notice } => text(notice),
+        Fact::BillsConfirmed { bills } => bills.len().saturating_mul(BILL_BYTES),
+        Fact::TuningSubmitted
+        | Fact::StopRequested
+        | Fact::LimitsChanged { .. }
+        | Fact::TimePassed
+        | Fact::LogRead { .. }
+        | Fact::RestRead { .. }
+        | Fact::SilenceSeen { .. }
+        | Fact::GrantReturned { .. }
+        | Fact::JobStarted { .. }
+        | Fact::JobSeen { .. }
+        | Fact::JobNeverStarted { .. }
+        | Fact::PoolSeen { .. }
+        | Fact::PoolOver { .. }
+        | Fact::StopAccepted { .. }
+        | Fact::JobStopRequested { .. } => 0,
+    };
+    FRAME_BYTES.saturating_add(text(&recorded.key)).saturating_add(content)
+}
+
+/// Returns an upper bound of the JSON size of a ruling, in bytes.
+pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
+    let content = match ruling {
+        Ruling::Order(Order::Start { configuration, origin, limits, .. }) => {
+            let kept = if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0_usize };
+            let drawn = if origin.is_some() { ORIGIN_BYTES } else { 0 };
+            configuration.0.iter().fold(kept.saturating_add(drawn), |sum: usize, (name, value)| {
+                sum.saturating_add(text(name)).saturating_add(text(value))
+            })
+        }
+        Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
+        | Ruling::TuningEnding { why: EndReason::Failed(message) }
+        | Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }) => text(message),
+        Ruling::Order(Order::ReturnGrant { month, .. } | Order::MonthCapReached { month, .. }) => text(month),
+        Ruling::TrialJudged { .. }
+        | Ruling::RungReached { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::BillBooked { .. }
+        | Ruling::PoolClosed { .. }
+        | Ruling::ReservationExtended { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. }
+        | Ruling::TuningEnding { .. }
+        | Ruling::Order(
+            Order::Stop { .. }
+            | Order::ReadBill { .. }
+            | Order::ReadLog { .. }
+            | Order::ReadRest { .. }
+            | Order::Look { .. }
+            | Order::ReadPool { .. }
+            | Order::ReleasePool { .. }
+            | Order::RequestGrant { .. }
+            | Order::CapReached { .. }
+            | Order::OverrunSeen
+            | Order::CapacityLacking { .. }
+            | Order::TuningEnded { .. },
+        ) => 0,
+    };
+    FRAME_BYTES.saturating_add(content)
+}
+
+/// Returns an upper bound of the JSON size of the row that a ruling writes beside its step: an action, or the summary of
+/// a job.
+pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
+    match ruling {
+        Ruling::Order(_) => ruling_bytes(ruling),
+        Ruling::RungReached { .. }
+        | Ruling::BillBooked { .. }
+        | Ruling::PoolClosed { .. }
+        | Ruling::SettledInFull { .. }
+        | Ruling::AttemptAwaited { .. }
+        | Ruling::TrialFinished { .. } => summary_bytes(definition),
+        Ruling::TrialJudged { .. }
+        | Ruling::TrialPromoted { .. }
+        | Ruling::ResourceRepeated { .. }
+        | Ruling::ReservationExtended { .. }
+        | Ruling::TuningEnding { .. } => 0,
+    }
+}
+
+/// Returns an upper bound of the JSON size of a job's summary.
+fn summary_bytes(definition: &Definition) -> usize {
+    let value = |parameter: &Parameter| match &parameter.domain {
+        Domain::Categorical { values } => values.iter().map(|value| text(value)).max().unwrap_or(0),
+        Domain::Integer { .. } | Domain::Continuous { .. } => NUMBER_BYTES,
+    };
+    let parameters = definition.space.parameters().iter();
+    let configuration = parameters.map(|parameter| text(&parameter.name).saturating_add(value(parameter)));
+    let curve = CURVE_POINTS_KEPT.saturating_add(1).saturating_mul(POINT_BYTES);
+    let fixed = SUMMARY_BYTES.saturating_add(MAX_MESSAGE_CHARS.saturating_mul(ESCAPED)).saturating_add(curve);
+    configuration.fold(fixed, usize::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::fact::{JobKey, MetricLine};
+    use crate::log::reasons::{RetryWhy, StopWhy};
+    use crate::log::ruling::{Launch, Verdict};
+    use crate::unit::epochs::Epochs;
+    use crate::unit::ids::{BracketId, ChoiceId, RungId, TrialId};
+    use crate::unit::time::Time;
+
+    const JOB: JobKey = JobKey { trial: TrialId(u32::MAX), rung: RungId(u32::MAX), attempt: u32::MAX };
+
+    /// Returns the worst text: each of its bytes takes six in JSON.
+    fn worst(length: usize) -> String {
+        "\u{1}".repeat(length)
+    }
+
+    #[test]
+    fn plain_bytes_count_twice_and_escaped_bytes_six_times() {
+        assert_eq!(text("plain text, \"quoted\""), 2 * 20);
+        assert_eq!(text("\u{1}"), 6);
+        assert_eq!(text("\u{e4}"), 12, "each of its two bytes counts six");
+        assert_eq!(text(""), 0);
+    }
+
+    #[test]
+    fn a_fact_is_never_larger_than_its_estimate() {
+        let message = Some(worst(1_000));
+        let line = MetricLine {
+            id: worst(56),
+            at: Time::MIN,
+            index: Some(u64::MAX),
+            value: Some(-1.234_567_890_123e-300),
+        };
+        let facts = [
+            Fact::StartRefused { job: JOB, message: worst(1_000), name_is_foreign: true },
+            Fact::ActionDeferred {
+                job: JOB,
+                not_before: Time::MIN,
+                reason: worst(1_000),
+                quota_exceeded: true,
+            },
+            Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500], began: None },
+            Fact::JobStateChanged {
+                job: JOB,
+                phase: crate::log::fact::JobPhase::Downloading,
+                started: Some(Time::MIN),
+                ended: Some(Time::MIN),
+                message: message.clone(),
+            },
+            Fact::JobDescribed {
+                job: JOB,
+                end: crate::log::fact::JobEnd::AlgorithmError,
+                started: Some(Time::MIN),
+                ended: Some(Time::MIN),
+                billable_seconds: u64::MAX,
+                message,
+                interruptions: u32::MAX,
+            },
+            Fact::FinalMetricsSeen { job: JOB, values: vec![(u8::MAX, f64::MIN_POSITIVE); 40] },
+            Fact::TuningSubmitted,
+        ];
+        for fact in facts {
+            let recorded = Recorded { key: worst(300), at: Time::MIN, fact };
+            let stored = serde_json::to_string(&recorded).unwrap().len();
+            assert!(stored <= fact_bytes(&recorded), "{stored} bytes: {:?}", recorded.fact.job());
+        }
+    }
+
+    #[test]
+    fn a_ruling_is_never_larger_than_its_estimate() {
+        let message = worst(1_000);
+        let configuration = search::Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
+        let limits = crate::definition::JobLimits {
+            max_runtime_seconds: u64::MAX,
+            max_wait_seconds: Some(u64::MAX),
+            keep_alive_seconds: u64::MAX,
+        };
+        let rulings = [
+            Ruling::Order(Order::Start {
+                job: JOB,
+                bracket: BracketId(u32::MAX),
+                configuration,
+                origin: Some(search::Origin::Model {
+                    near: u32::MAX,
+                    expected: -1.234_567_890_123e-300,
+                    low: -1.234_567_890_123e-300,
+                    high: -1.234_567_890_123e-300,
+                }),
+                limits,
+                reservation: crate::unit::money::MicroUsd(u64::MAX),
+                round: u32::MAX,
+                launch: Launch {
+                    resource: Some(Epochs(u32::MAX)),
+                    on_demand: true,
+                    instances: ChoiceId(u32::MAX),
+                    refit: true,
+                },
+            }),
+            Ruling::RungReached {
+                job: Some(JOB),
+                trial: TrialId(u32::MAX),
+                bracket: BracketId(u32::MAX),
+                round: u32::MAX,
+                rung: RungId(u32::MAX),
+                level: Epochs(u32::MAX),
+                resource: Epochs(u32::MAX),
+                value: Some(-1.234_567_890_123e-300),
+            },
+            Ruling::TrialPromoted {
+                reached_target: true,
+                trial: TrialId(u32::MAX),
+                bracket: BracketId(u32::MAX),
+                round: u32::MAX,
+                rung: RungId(u32::MAX),
+                level: Epochs(u32::MAX),
+                value: Some(-1.234_567_890_123e-300),
+                verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
+            },
+            Ruling::ResourceRepeated { job: JOB, had: Epochs(u32::MAX), from: Epochs(u32::MAX) },
+            Ruling::TrialFinished {
+                job: Some(JOB),
+                trial: TrialId(u32::MAX),
+                how: TrialEnd::Failed(message.clone()),
+            },
+            Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
+            Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
+            Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
+            Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: Time::MIN },
+        ];
+        for ruling in rulings {
+            let stored = serde_json::to_string(&ruling).unwrap().len();
+            assert!(
+                stored <= ruling_bytes(&ruling),
+                "{stored} bytes: {:?}",
+                ruling.order().map(Order::action)
+            );
+        }
+    }
+
+    #[test]
+    fn a_fact_or_ruling_without_text_counts_as_its_frame() {
+        let recorded = Recorded { key: String::new(), at: Time(0), fact: Fact::TimePassed };
+        assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
+        assert_eq!(ruling_bytes(&Ruling::Order(Order::OverrunSeen)), FRAME_BYTES);
+    }
+}

@@ -1,0 +1,168 @@
+//! Running-time limits: how long a job needs. A limit close to that lets a small cap keep all slots busy, and the
+//! service itself enforces the cap. Without a cap or grants the user's limit is sent as it is.
+//!
+//! The limit of a running job cannot be changed, so it has a margin: 280 % of the usual time after the first timed
+//! job, 130 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to the end.
+//! Start-up and epochs count at the 80th percentile of the timed jobs, tails at the 95th. A promoted trial that was timed
+//! itself counts with its own epochs. Where a job's share of the money left pays for less, the limit is shorter, down to
+//! the least worth sending. A job that reaches such a limit is retried with a longer one.
+
+use crate::definition::Definition;
+use crate::job::Job;
+use crate::state::State;
+use crate::trial::Trial;
+use crate::trial::timing::{Goal, Timing, Timings};
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{BracketId, RungId, count};
+use crate::unit::limits::{
+    LEAST_EPOCHS_PERCENT, LEAST_PERCENT, LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW,
+    MIN_RUNTIME_SECONDS, TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, USUAL_PERCENTILE,
+};
+use crate::unit::time::Millis;
+
+/// Returns the longest known tail of jobs with this goal; `None` while too few have one.
+pub(crate) fn longest_tail(state: &State, goal: Goal) -> Option<Millis> {
+    let tails = state.timings.tails(goal);
+    tails.iter().max().copied().filter(|_| tails.len() >= TIMED_JOBS_NEEDED)
+}
+
+/// The usual times of the jobs so far.
+struct Pace {
+    /// The usual time of an epoch, and how many jobs it is of.
+    epoch: (Millis, usize),
+    /// The same of start-ups.
+    startup: (Millis, usize),
+    /// The same of tails.
+    tail: (Millis, usize),
+}
+
+impl Pace {
+    /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
+    /// timed job.
+    fn of(definition: &Definition, state: &State, goal: Goal) -> Option<Self> {
+        let tail_ms = state.timings.tails(goal).to_vec();
+        let Timings { mut epoch_ms, mut startup_ms, .. } = state.timings.clone();
+        if epoch_ms.len() < TIMED_JOBS_ENOUGH {
+            for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
+                let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
+                epoch_ms.extend(epoch);
+                startup_ms.extend(startup);
+            }
+        }
+        let (epochs, startups) = (epoch_ms.len(), startup_ms.len());
+        let startup = percentile(startup_ms, USUAL_PERCENTILE);
+        // The first epoch is part of a start-up.
+        let epoch = match epochs {
+            0 => (startup, startups),
+            timed => (percentile(epoch_ms, USUAL_PERCENTILE), timed),
+        };
+        let tails = tail_ms.len();
+        (epochs.max(startups) > 0).then_some(Self {
+            epoch,
+            startup: (startup, startups),
+            tail: (percentile(tail_ms, 95), tails),
+        })
+    }
+
+    /// Returns the time for `epochs` epochs of a trial that is known to take `own` for one, with a margin of
+    /// `base` percent and `few` percent divided by the number of timed jobs.
+    fn seconds(&self, epochs: Epochs, own: Option<Millis>, base: u32, few: u32) -> u64 {
+        let with_margin = |(time, timed): (Millis, usize)| {
+            let few = few.checked_div(count(timed)).unwrap_or(0);
+            time.percent(base.saturating_add(few))
+        };
+        let (epoch, timed) = self.epoch;
+        let epoch = own.map_or((epoch, timed), |own| (own, TIMED_JOBS_OWN));
+        let around = with_margin(self.startup) + with_margin(self.tail);
+        (with_margin(epoch) * epochs.0 + around).seconds_rounded_up()
+    }
+}
+
+/// Returns a percentile of the times, interpolated between the two nearest ones; 0 for an empty list. So the largest
+/// of a few times does not count alone.
+fn percentile(mut times: Vec<Millis>, percent: u32) -> Millis {
+    times.sort_unstable();
+    // In hundredths of a place in the list.
+    let place = times.len().saturating_sub(1).saturating_mul(usize::try_from(percent).unwrap_or(100));
+    let (below, part) = (place.div_euclid(100), count(place.rem_euclid(100)));
+    let at = |place: usize| times.get(place).or(times.last()).copied().unwrap_or(Millis::ZERO);
+    let (low, high) = (at(below), at(below.saturating_add(1)));
+    low + (high - low).percent(part)
+}
+
+/// Returns how many epochs the job of a trial of `bracket` trains for `rung`.
+pub fn epochs_of(definition: &Definition, bracket: BracketId, rung: RungId) -> Epochs {
+    definition.goal(bracket, rung) - definition.level_below(bracket, rung)
+}
+
+/// The running times worth sending with a job, in seconds: `least <= usual <= most`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runtime {
+    /// The least, when money is short: what most jobs need. `None` before a job was timed, and where every trial runs to
+    /// its own end.
+    pub least: Option<u64>,
+    /// The usual one.
+    pub usual: u64,
+    /// The longest, when money is plentiful: the usual one, or the user's limit while no job with all epochs has shown how
+    /// long it saves its model.
+    pub most: u64,
+}
+
+/// Returns the running times for a job that trains `epochs` epochs of a trial that is known to take `own` for one.
+pub fn runtime(
+    definition: &Definition,
+    state: &State,
+    (epochs, goal): (Epochs, Goal),
+    own: Option<Millis>,
+) -> Runtime {
+    let user = definition.job.max_runtime_seconds;
+    // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
+    // configurations.
+    let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
+    let Some(pace) =
+        definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state, goal))
+    else {
+        return Runtime { least: None, usual: user, most: user };
+    };
+    let seconds = |epochs, base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
+    let usual = seconds(epochs, MARGIN_PERCENT, MARGIN_PERCENT_FEW);
+    // A job that trains for one rung needs all its epochs. Others seldom do.
+    let most = if definition.promotes().is_some() { epochs } else { epochs.percent(LEAST_EPOCHS_PERCENT) };
+    let least = seconds(most, LEAST_PERCENT, LEAST_PERCENT_FEW).min(usual);
+    let is_tail_unknown = goal == Goal::Last && state.timings.tail_ms.is_empty();
+    Runtime { least: Some(least), usual, most: if is_tail_unknown { user } else { usual } }
+}
+
+/// Returns how long an epoch of a running job takes: its own, or else the longest of concluded jobs. `None` before
+/// anything shows it.
+pub fn usual_epoch(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Millis> {
+    let own = Timing::of(definition, trial, job).epoch.max(trial.epoch_ms);
+    own.or_else(|| state.timings.epoch_ms.iter().max().copied())
+}
+
+/// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
+pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
+    let Timings { epoch_ms, startup_ms, .. } = state.timings.clone();
+    (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (percentile(epoch_ms, 95), percentile(startup_ms, 95)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_lies_between_the_two_nearest_times() {
+        let at = |times: &[i64], percent| percentile(times.iter().copied().map(Millis).collect(), percent);
+        assert_eq!(at(&[], 80), Millis(0));
+        assert_eq!(at(&[7], 80), Millis(7));
+        assert_eq!(at(&[200, 100], 80), Millis(180));
+        assert_eq!(at(&(0..=100).rev().collect::<Vec<_>>(), 95), Millis(95));
+    }
+
+    #[test]
+    fn one_slow_configuration_among_few_does_not_size_every_limit() {
+        let mut times = vec![Millis(100); 9];
+        times.push(Millis(1_000));
+        assert_eq!(percentile(times, USUAL_PERCENTILE), Millis(100));
+    }
+}

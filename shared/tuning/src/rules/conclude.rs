@@ -1,0 +1,196 @@
+//! The end of a job and of a trial: what each kind of end means for the trial.
+//!
+//! Reads the state and changes nothing. A job is concluded when its end, its bill and its last lines are known. Its
+//! trial then waits for a further attempt, arrives at its rung, or is finished. The arrival at a rung goes ahead of the
+//! bill.
+
+use crate::definition::Definition;
+use crate::job::{Job, failure_message, never_ran};
+use crate::log::fact::{JobEnd, JobKey};
+use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
+use crate::log::ruling::Ruling;
+use crate::quote::Quote;
+use crate::rules::{grant, promote, refit};
+use crate::state::capacity::{can_switch_instances, falls_back};
+use crate::state::{State, Status};
+use crate::trial::Trial;
+use crate::trial::diverged::diverged;
+use crate::trial::log::is_complete;
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::TrialId;
+use crate::unit::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
+use crate::unit::time::Millis;
+
+/// Returns the ruling that concludes the job of trial `number`; `None` while not all of the job is known.
+pub(crate) fn conclusion(
+    definition: &Definition,
+    state: &State,
+    number: TrialId,
+    trial: &Trial,
+) -> Option<Ruling> {
+    let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
+    let active = state.status == Status::Active;
+    let complete = |job: &Job| is_complete(definition, state.clock, trial, job);
+    let closed = trial.job.as_ref().is_none_or(|job| complete(job) && !never_ran(job));
+    if active
+        && closed
+        && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
+    {
+        return Some(rung_reached(definition, number, trial, arrival));
+    }
+    let Some(job) = trial.job.as_ref() else {
+        // Late lines of its last job completed the trial: it needs no further attempt.
+        let done =
+            trial.stop_why.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
+        if let Some(why) = done {
+            return finished(None, TrialEnd::Stopped(why));
+        }
+        return has_no_further_attempt(definition, state, trial)
+            .then(|| finished(None, end_without_attempt(trial)))
+            .flatten();
+    };
+    let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    // Unlike an arrival, no other trial waits for this.
+    if !complete(job) || !job.is_closed() {
+        return None;
+    }
+    let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
+    let goes_on = refit::can_continue(definition, state, trial) && !trial.stop_requested;
+    if let Some(why) = retry_after_cancel(job).filter(|_| job.never_started && goes_on) {
+        return retry(why, state.now);
+    }
+    if job.never_started {
+        return finished(Some(key), TrialEnd::NeverStarted);
+    }
+    if let Some(message) = &job.refused {
+        return finished(Some(key), TrialEnd::Failed(message.clone()));
+    }
+    if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
+        return retry(why, state.now + wait);
+    }
+    let how = match (job.end_by_limit(), job.trial_stop()) {
+        // A job that completed before its stop took effect counts as completed.
+        (Some(JobEnd::Completed), _) => TrialEnd::Completed,
+        (Some(end), _) if trial.stop_requested && end != JobEnd::AlgorithmError => {
+            TrialEnd::Stopped(StopWhy::Requested)
+        }
+        (_, Some(why)) => TrialEnd::Stopped(why),
+        (Some(JobEnd::Stopped), None) => TrialEnd::StoppedOutside,
+        (Some(JobEnd::MaxRuntime), None) => TrialEnd::MaxRuntime,
+        // Such a trial is retried until the tuning ends, unless it has diverged.
+        (Some(JobEnd::MaxWait | JobEnd::CapacityError), None) => {
+            TrialEnd::Stopped(diverged(definition, trial).unwrap_or(StopWhy::TuningEnding))
+        }
+        (Some(JobEnd::AlgorithmError | JobEnd::ServiceError) | None, None) => {
+            TrialEnd::Failed(failure_message(job))
+        }
+    };
+    finished(Some(key), how)
+}
+
+/// Returns the retry reason of a trial whose job was cancelled for a quota.
+fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
+    match job.stop? {
+        StopWhy::NextInstances => Some(RetryWhy::NextInstances),
+        StopWhy::Quota => Some(RetryWhy::Quota),
+        StopWhy::Rung { .. }
+        | StopWhy::MaxResource
+        | StopWhy::PastLevel { .. }
+        | StopWhy::TuningEnding
+        | StopWhy::TargetReached { .. }
+        | StopWhy::Requested
+        | StopWhy::Interruptions { .. }
+        | StopWhy::NoObjective { .. }
+        | StopWhy::Diverged { .. }
+        | StopWhy::ReservationUsed { .. }
+        | StopWhy::CapExceeded { .. } => None,
+    }
+}
+
+fn rung_reached(
+    definition: &Definition,
+    number: TrialId,
+    trial: &Trial,
+    (resource, value): (Epochs, Option<f64>),
+) -> Ruling {
+    let key = |job: &Job| JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    Ruling::RungReached {
+        job: trial.job.as_ref().map(key),
+        trial: number,
+        bracket: trial.bracket,
+        round: trial.round,
+        rung: trial.next_rung,
+        level: definition.level(trial.bracket, trial.next_rung),
+        resource,
+        value,
+    }
+}
+
+fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
+    trial.resource() >= trial.goal(definition)
+}
+
+/// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
+/// job or bill can free the money it needs, or the wait for the month's cap has expired.
+fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
+    let exceeds_cap = Quote::of_next_attempt(definition, state, trial).is_none();
+    !refit::can_continue(definition, state, trial)
+        || state.jobs_left(definition) == 0
+        || (exceeds_cap && !state.may_free_money())
+        || grant::has_expired(state)
+}
+
+/// Returns the end of a trial that gets no further attempt. It has failed only if its own last job has: a trial that
+/// waits for capacity, a quota, or the money of its promotion is merely not continued.
+fn end_without_attempt(trial: &Trial) -> TrialEnd {
+    match &trial.failure {
+        Some(message) => TrialEnd::Failed(message.clone()),
+        None => TrialEnd::Stopped(StopWhy::TuningEnding),
+    }
+}
+
+/// Returns why the trial is retried and how long it waits first; `None` if it is not retried.
+fn further_attempt(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+) -> Option<(RetryWhy, Millis)> {
+    let elsewhere = match job.stop {
+        Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
+        _ => retry_after_cancel(job),
+    };
+    // What the program did before the stop took effect stands.
+    let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
+    let over = (trial.stop_why.is_some() || job.trial_stop().is_some()) && elsewhere.is_none();
+    let useless = || has_all_epochs(definition, trial) || diverged(definition, trial).is_some();
+    if !refit::can_continue(definition, state, trial) || trial.stop_requested || over || useless() {
+        return None;
+    }
+    if let Some(why) = elsewhere.filter(|_| !by_itself) {
+        return Some((why, Millis::ZERO));
+    }
+    match job.end_by_limit()? {
+        JobEnd::MaxWait if falls_back(definition, job) => Some((RetryWhy::OnDemand, Millis::ZERO)),
+        JobEnd::CapacityError | JobEnd::MaxWait if can_switch_instances(definition, state, trial, job) => {
+            Some((RetryWhy::NextInstances, Millis::ZERO))
+        }
+        // Lack of capacity is no fault of the trial, so the trial is tried again without limit.
+        JobEnd::CapacityError => Some((RetryWhy::Capacity, wait_for_capacity(state))),
+        JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state))),
+        JobEnd::ServiceError => {
+            let wait = RETRY_BACKOFF.doubled(trial.retries).min(RETRY_BACKOFF_MAX);
+            (trial.retries < definition.max_interruptions).then_some((RetryWhy::ServiceError, wait))
+        }
+        JobEnd::MaxRuntime => {
+            let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
+            cut.then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
+        }
+        JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,
+    }
+}
+
+/// Returns how long starts are still held for lack of capacity.
+fn wait_for_capacity(state: &State) -> Millis {
+    state.lack.as_ref().map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
+}

@@ -1,0 +1,108 @@
+//! The criteria that end a tuning, and its end.
+
+use super::outlook::is_held;
+use super::{doubt, notice, refit};
+use crate::definition::Definition;
+use crate::log::reasons::EndReason;
+use crate::log::ruling::{Order, Ruling};
+use crate::rules::grant;
+use crate::state::{State, Status};
+use crate::unit::limits::QUOTA_PATIENCE;
+use crate::unit::money::MicroUsd;
+use crate::unit::time::{Millis, Time};
+
+/// Returns when the running time of the tuning is over; `None` without such a limit.
+pub(crate) fn runtime_deadline(definition: &Definition) -> Option<Time> {
+    let seconds = definition.limits.max_runtime_seconds?;
+    Some(definition.created + Millis::from_seconds(seconds))
+}
+
+/// Ends an active tuning that meets a completion criterion.
+pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
+    if state.status != Status::Active {
+        return None;
+    }
+    let limits = &definition.limits;
+    let has_finished = |trial| !state.trials.contains_key(&trial) && !state.waiting.contains_key(&trial);
+    // The trials that the finalist stopped have not failed to improve.
+    let not_improving = limits.not_improving.filter(|_| state.finalist.is_none());
+    let why = if grant::has_expired(state) {
+        EndReason::CostCap
+    } else if let Some(message) = failure(definition, state) {
+        EndReason::Failed(message)
+    } else if state.capacity_wait_has_expired(definition) {
+        EndReason::NoCapacity
+    } else if state.finalist.is_some_and(has_finished) {
+        EndReason::Target
+    } else if not_improving.is_some_and(|most| state.since_improved >= most) {
+        EndReason::NotImproving
+    } else if runtime_deadline(definition).is_some_and(|deadline| state.now >= deadline) {
+        EndReason::MaxRuntime
+    } else {
+        return None;
+    };
+    Some(Ruling::TuningEnding { why })
+}
+
+/// Returns the failure message of a tuning that cannot succeed: none of its trials shows that its program works, or a
+/// quota of the account blocked every start for too long.
+fn failure(definition: &Definition, state: &State) -> Option<String> {
+    if let Some(answer) = state.insufficient_quota(definition) {
+        return Some(format!(
+            "a quota of the account is too small for any training job of this tuning. Request a higher quota (Service \
+             Quotas, Amazon SageMaker, the instance type for training job usage) or use another instance type, then \
+             submit the tuning again. Answer: {answer}"
+        ));
+    }
+    if state.quota_has_expired() {
+        return Some(format!(
+            "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \
+             Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
+             the tuning again. Last error: {}",
+            QUOTA_PATIENCE.as_seconds() / 3_600,
+            state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
+        ));
+    }
+    doubt::confirmed(definition, state)
+}
+
+/// Ends a search that is over for the reason `why`: orders the refit, returns all unused money, and ends the tuning once
+/// that money is back in the month's cap.
+pub(crate) fn end(definition: &Definition, state: &State, why: EndReason) -> Option<Ruling> {
+    let refit = refit::order(definition, state, &why);
+    if refit.is_some() && !is_held(state) {
+        return refit;
+    }
+    let notice = notice::cap_used_up(definition, state, &why);
+    // The last bills are read once more first.
+    if notice.is_some() || !state.billing.is_empty() {
+        return notice;
+    }
+    grant::return_unused(state, MicroUsd::ZERO)
+        .or_else(|| (refit.is_none() && state.grants.is_settled()).then(|| ended(state, why)))
+}
+
+/// Ends the tuning. One that ran out of jobs, money or time without any value has failed.
+fn ended(state: &State, why: EndReason) -> Ruling {
+    let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
+    let why = match why {
+        EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
+            let trials = state.fruitless.trials;
+            let all = (!state.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
+            EndReason::Failed(all.or_else(|| state.last_failure.clone()).unwrap_or_else(|| {
+                "no training job logged a value of the objective metric: check the Regex of the metric against the log \
+                 of a training job"
+                    .to_owned()
+            }))
+        }
+        EndReason::MaxJobs
+        | EndReason::CostCap
+        | EndReason::MaxRuntime
+        | EndReason::Target
+        | EndReason::NotImproving
+        | EndReason::NoCapacity
+        | EndReason::Stopped
+        | EndReason::Failed(_) => why,
+    };
+    Ruling::Order(Order::TuningEnded { why })
+}

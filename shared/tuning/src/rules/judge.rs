@@ -1,0 +1,164 @@
+//! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
+//! known with all trials that arrived at this level before, in whichever bracket. A value at a level means the same in
+//! all brackets, so a bracket with few trials needs no rivals of its own. (ASHA's rungs belong to one bracket each.)
+//!
+//! A trial competes with its best value so far, since that is what the tuning looks for: a curve that peaked and fell, or
+//! that is noisy, is not judged by one bad epoch.
+//!
+//! The median rule of the other strategies uses the same rungs. There the rivals are the running averages of the trials
+//! that arrived before ([`Rule::Median`]).
+
+use hyperband::ranking::improves;
+use hyperband::rung::Rule;
+
+use crate::definition::Definition;
+use crate::log::fact::{JobEnd, JobKey};
+use crate::log::ruling::{Order, Ruling};
+use crate::scheduler::judge;
+use crate::state::{State, Status};
+use crate::trial::Trial;
+use crate::trial::diverged::diverged;
+use crate::trial::log::is_complete;
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{TrialId, count};
+use crate::unit::limits::MAX_DIVERGED_EPOCHS;
+
+/// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
+pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
+    // A trial that reached the target trains to its end, and all others stop.
+    if state.status != Status::Active || definition.promotes().is_some() || state.finalist.is_some() {
+        return None;
+    }
+    let plan = definition.plan();
+    state.trials.iter().find_map(|(number, trial)| {
+        // A diverged trial is stopped as such.
+        if trial.stop_why.is_some() || trial.stop_requested || diverged(definition, trial).is_some() {
+            return None;
+        }
+        let level = definition.level(trial.bracket, trial.next_rung);
+        // The last rung is the end of the trial: there is no comparison.
+        if level >= definition.largest_resource() {
+            return None;
+        }
+        let at = value_at(definition, state, trial, level)?;
+        let (resource, value) = best_up_to(definition, trial, at);
+        if log_is_unread(definition, state, trial) {
+            return log_read(*number, trial);
+        }
+        let rungs = state.rungs_at(definition, level);
+        let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
+        Some(Ruling::TrialJudged {
+            trial: *number,
+            bracket: trial.bracket,
+            rung: trial.next_rung,
+            level,
+            resource,
+            value,
+            average: average_up_to(definition, trial, at),
+            verdict: verdict.into(),
+        })
+    })
+}
+
+/// Returns whether the stored log of a restarted trial must be read before the trial is judged.
+///
+/// This applies where the epoch of a line is its rank in its stream: a lost line would give all later lines too low a
+/// rank. The log of a job that is concluded has been read.
+fn log_is_unread(definition: &Definition, state: &State, trial: &Trial) -> bool {
+    let streams = stream_count(trial);
+    let closed = trial.job.as_ref().is_none_or(|job| is_complete(definition, state.clock, trial, job));
+    !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
+}
+
+/// Orders the stored log to be read, once after each restart; `None` while the outcome is pending.
+fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
+    let streams = stream_count(trial);
+    let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
+    let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    Some(Ruling::Order(Order::ReadLog { job, streams }))
+}
+
+fn stream_count(trial: &Trial) -> u32 {
+    count(trial.streams.len())
+}
+
+/// Returns the epoch and value of the best epoch up to the one that counts at a level. A trial without a value there has
+/// diverged, whatever it had before.
+fn best_up_to(
+    definition: &Definition,
+    trial: &Trial,
+    (resource, value): (Epochs, Option<f64>),
+) -> (Epochs, Option<f64>) {
+    let Some(last) = value else { return (resource, None) };
+    let earlier = trial.curve.range(..resource).rev();
+    let (epoch, best) = earlier.fold((resource, last), |best, (epoch, value)| match value {
+        // Of equal values the first counts.
+        Some(value) if !improves(definition.direction(), best.1, *value) => (*epoch, *value),
+        Some(_) | None => best,
+    });
+    (epoch, Some(best))
+}
+
+/// Returns the running average at the epoch that counts at a level, with which the median rule compares later trials;
+/// `None` with other rules, or if the trial has diverged.
+#[expect(clippy::float_arithmetic, reason = "a sum in the order of the epochs is the same on every machine")]
+fn average_up_to(
+    definition: &Definition,
+    trial: &Trial,
+    (resource, value): (Epochs, Option<f64>),
+) -> Option<f64> {
+    value.filter(|_| definition.plan().rule() == Rule::Median)?;
+    let values = trial.curve.range(..=resource).filter_map(|(_, value)| *value);
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    Some(sum / count).filter(|average: &f64| average.is_finite()).or(value)
+}
+
+/// Returns the epoch and value that count at `level` ([`arrived_with`]).
+fn value_at(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    level: Epochs,
+) -> Option<(Epochs, Option<f64>)> {
+    // The median rule compares no job that has ended: there is nothing to stop.
+    let ended_well = definition.plan().rule() != Rule::Median
+        && trial.job.as_ref().is_some_and(|job| {
+            job.end == Some(JobEnd::Completed) && is_complete(definition, state.clock, trial, job)
+        });
+    arrived_with(definition, trial, level, ended_well)
+}
+
+/// Returns the epoch and value with which a trial arrives at `level`: those of the first finite value there or above.
+/// If it `has_ended` without one, its last finite value counts. `None` while a later value may count.
+///
+/// One value that is not finite can be a glitch. As many in a row as stop a trial show that it has diverged, and count
+/// as such.
+pub(crate) fn arrived_with(
+    definition: &Definition,
+    trial: &Trial,
+    level: Epochs,
+    has_ended: bool,
+) -> Option<(Epochs, Option<f64>)> {
+    let (first, value) = match trial.curve.range(level..).next() {
+        Some((first, value)) => (*first, *value),
+        None if !has_ended => return None,
+        None => (level, None),
+    };
+    if value.is_some() {
+        return Some((first, value));
+    }
+    let most = match definition.max_diverged_epochs {
+        0 => MAX_DIVERGED_EPOCHS,
+        most => most,
+    };
+    let mut in_a_row = 0_u32;
+    for (epoch, value) in &trial.curve {
+        in_a_row = if value.is_some() { 0 } else { in_a_row.saturating_add(1) };
+        if *epoch >= level && (value.is_some() || in_a_row >= most) {
+            return Some((*epoch, *value));
+        }
+    }
+    let (last, _) = trial.curve.last_key_value().filter(|_| has_ended)?;
+    let finite = trial.curve.iter().rev().find(|(_, value)| value.is_some()).filter(|_| in_a_row < most);
+    Some(finite.map_or((*last, None), |(epoch, value)| (*epoch, *value)))
+}

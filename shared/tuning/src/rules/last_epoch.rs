@@ -1,0 +1,57 @@
+//! The end of a job that has trained its last epoch. Its program may evaluate, save its model and export it before it
+//! ends by itself, so a stop after the last metric line can lose the model.
+//!
+//! The time from the last line to the end is learned from jobs that ended there ([`crate::quote::runtime::longest_tail`]). Until
+//! enough of them have, the limits of the job are the only bound. A job that trains beyond `MaxResource` is stopped at once.
+
+use crate::definition::Definition;
+use crate::job::Job;
+use crate::log::fact::JobPhase;
+use crate::log::reasons::StopWhy;
+use crate::quote::runtime::longest_tail;
+use crate::state::State;
+use crate::trial::Trial;
+use crate::trial::timing::Goal;
+use crate::unit::limits::{LAST_EPOCH_GRACE, TAIL_FACTOR};
+use crate::unit::time::{Millis, Time};
+
+/// Returns whether the trial has all epochs for which `job` was started.
+pub(crate) fn is_reached(definition: &Definition, trial: &Trial, job: &Job) -> bool {
+    let last = job.level.unwrap_or_else(|| definition.largest_resource());
+    trial.resource() >= last
+}
+
+/// Returns the stop reason of a job that trains beyond its last epoch, or whose tail is longer than any that it may
+/// have.
+pub(crate) fn stop(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
+    let beyond = trial.resource() > definition.largest_resource();
+    let over = || grace_ends_at(definition, state, trial, job).is_some_and(|end| end <= state.clock);
+    (beyond || over()).then_some(StopWhy::MaxResource)
+}
+
+/// Returns when the next grace is over.
+pub(crate) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
+    let last = state.jobs().filter(|(_, trial, job)| is_reached(definition, trial, job));
+    let ends = last.filter_map(|(_, trial, job)| grace_ends_at(definition, state, trial, job));
+    ends.filter(|end| *end > state.clock).min()
+}
+
+fn grace_ends_at(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Time> {
+    let grace = grace(state, Goal::of_job(definition, job))?;
+    last_sign(trial, job).map(|sign| sign + grace)
+}
+
+/// Returns when the program began to run or logged its last line; `None` while it is not known to run.
+fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
+    if !job.holds_slot() || job.stop.is_some() {
+        return None;
+    }
+    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
+    let line = own.map(|(at, _, _)| *at).filter(|at| *at >= job.phase_at);
+    line.or((job.phase == JobPhase::Training).then_some(job.phase_at))
+}
+
+/// Returns how long a job may run after its last line; `None` while too few tails are known.
+fn grace(state: &State, goal: Goal) -> Option<Millis> {
+    longest_tail(state, goal).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
+}

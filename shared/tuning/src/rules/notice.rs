@@ -1,0 +1,70 @@
+//! Notices: a bill above its reservation, how much of a cap is used, and a long lack of capacity.
+
+use crate::definition::Definition;
+use crate::log::reasons::EndReason;
+use crate::log::ruling::{Order, Ruling};
+use crate::quote::runtime::{Runtime, runtime};
+use crate::state::{State, Status};
+use crate::trial::timing::Goal;
+use crate::unit::ids::{BracketId, ChoiceId, RungId};
+use crate::unit::limits::CAP_LEVELS;
+use crate::unit::money::MicroUsd;
+
+/// Publishes that a bill was above its reservation, or will be, once.
+pub(crate) fn overrun(state: &State) -> Option<Ruling> {
+    (state.has_overrun() && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+}
+
+/// Publishes that no job has got instances for long, once for each lack of capacity.
+pub(crate) fn capacity_lacking(state: &State) -> Option<Ruling> {
+    // An ending tuning waits only for the instances of its refit.
+    let waits = state.status == Status::Active || state.refit.is_some();
+    state.unpublished_lack().filter(|_| waits).map(|since| Ruling::Order(Order::CapacityLacking { since }))
+}
+
+/// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.
+pub(crate) fn level_reached(definition: &Definition, state: &State) -> Option<Ruling> {
+    if let Some((month, percent)) = state.grants.unpublished.first() {
+        return Some(Ruling::Order(Order::MonthCapReached { month: month.clone(), percent: *percent }));
+    }
+    let percent = level(definition, state, state.ledger.cap?);
+    (percent > state.cap_published_percent).then_some(Ruling::Order(Order::CapReached { percent }))
+}
+
+/// Publishes 100 % when the tuning ends for lack of money although the rest would pay for the shortest job.
+///
+/// This happens where the next promotion is a long job, where other instances cost more, where money is reserved for
+/// the refit, or where the user lowered the cap.
+pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
+    let plain = definition.promotes().is_none() && !definition.refit && definition.job.fallbacks.is_empty();
+    if plain && state.changes.cap.is_none() {
+        return None;
+    }
+    state.ledger.cap.filter(|_| state.ledger.granted.is_none())?;
+    let [.., all] = CAP_LEVELS;
+    let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
+    unpublished.then_some(Ruling::Order(Order::CapReached { percent: all }))
+}
+
+/// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.
+fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
+    let [lower, upper, all] = CAP_LEVELS;
+    let spent = state.ledger.spent;
+    let shortest = definition.goal(BracketId(0), RungId(0));
+    let goal = Goal::of_rung(definition, BracketId(0), RungId(0));
+    let Runtime { least, usual, .. } = runtime(definition, state, (shortest, goal), None);
+    let limits = definition.limits_for(least.unwrap_or(usual));
+    let next = crate::quote::worst_case(definition, state, limits, ChoiceId(0));
+    let beyond = |percent: u32| {
+        u128::from(spent.0).saturating_mul(100) >= u128::from(cap.0).saturating_mul(u128::from(percent))
+    };
+    if next > cap.minus(spent) {
+        all
+    } else if beyond(upper) {
+        upper
+    } else if beyond(lower) {
+        lower
+    } else {
+        0
+    }
+}

@@ -1,0 +1,107 @@
+//! Warm pools: which jobs keep their instances, and when a pool is read, released and settled.
+//!
+//! A pool is worth its money only while another job may take it. It is released as soon as no job will, or when the
+//! money reserved for it blocks the start of a job.
+
+use crate::definition::{Definition, JobLimits};
+use crate::job::pool::Pool;
+use crate::log::ruling::{Order, Ruling};
+use crate::quote::{Quote, fits_cap};
+use crate::rules::outlook::is_held;
+use crate::rules::start;
+use crate::state::{State, Status, latest_start};
+use crate::unit::ids::count;
+use crate::unit::limits::SETTLE_DEADLINE;
+use crate::unit::time::Time;
+
+/// Keeps the instances of an ordered job after its end, if the request asks for it, another job may take them, and the
+/// cap allows it.
+pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
+    let seconds = definition.job.keep_alive_seconds;
+    let Ruling::Order(Order::Start { limits, reservation, launch, .. }) = start else { return };
+    if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.grants.denied.is_some() {
+        return;
+    }
+    let kept = JobLimits { keep_alive_seconds: seconds, ..*limits };
+    let amount = crate::quote::worst_case(definition, state, kept, launch.instances);
+    // Money granted for the job alone is not requested again.
+    let granted = state.ledger.fits(amount) || !state.ledger.fits(*reservation);
+    if granted && fits_cap(definition, state, amount) {
+        (*limits, *reservation) = (kept, amount);
+    }
+}
+
+/// Settles the next pool: one whose end is known, or in full one whose end is still unknown an hour after its time.
+///
+/// The pool of a live job waits: the cost is added to the row of the job, which is written when the job is concluded.
+pub(crate) fn settled(definition: &Definition, state: &State) -> Option<Ruling> {
+    let is_live =
+        |pool: &Pool| !crate::planted!(PoolClosedFirst) && state.jobs().any(|(key, _, _)| key == pool.job);
+    state.pools.iter().filter(|pool| !is_live(pool)).find_map(|pool| {
+        let overdue = state.clock >= settle_at(pool);
+        let (seconds, amount) =
+            pool.bill(definition).or_else(|| overdue.then_some((None, pool.reservation)))?;
+        Some(Ruling::PoolClosed { job: pool.job, seconds, amount })
+    })
+}
+
+fn settle_at(pool: &Pool) -> Time {
+    pool.until + SETTLE_DEADLINE
+}
+
+/// Orders the next pool to be read: its time is over, or a job that started since may have taken its instances.
+pub(crate) fn read(state: &State) -> Option<Ruling> {
+    let latest_start = latest_start(state);
+    state.pools.iter().find_map(|pool| {
+        if pool.reading || pool.released || pool.over.is_some() {
+            return None;
+        }
+        let last = state.clock >= pool.until;
+        let taken = latest_start.is_some_and(|start| start > pool.read_at.max(pool.since));
+        let n = pool.read.saturating_add(1);
+        (last || taken).then_some(Ruling::Order(Order::ReadPool { job: pool.job, n, last }))
+    })
+}
+
+/// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. The
+/// caller asks only when no job can start.
+pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> {
+    let held = || state.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
+    let oldest = held().min_by_key(|pool| (pool.since, pool.job))?;
+    let useful = if state.status == Status::Active && !state.is_paused() {
+        state.jobs_left(definition).min(state.max_parallel(definition))
+    } else {
+        0
+    };
+    let too_many = count(held().count()) > useful;
+    let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
+    release.then_some(Ruling::Order(Order::ReleasePool { job: oldest.job }))
+}
+
+/// Returns whether no job runs and no trial waits for a deadline or a grant.
+fn nothing_runs_or_waits(state: &State) -> bool {
+    let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
+    state.trials.values().all(|trial| trial.job.is_none() && !waits(trial.retry_at))
+        && !is_held(state)
+        && state.grants.open.is_none()
+}
+
+/// Returns whether a job could start but for the money.
+fn lacks_money(definition: &Definition, state: &State) -> bool {
+    let longest = Quote::of_longest(definition, state);
+    start::can_start(definition, state) && !fits_cap(definition, state, longest.worst_case)
+}
+
+/// Returns the pools that time `at` would settle in full.
+pub(crate) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = &Pool> {
+    state.pools.iter().filter(move |pool| settle_at(pool) <= at)
+}
+
+/// Returns when each pool is read or settled in full.
+pub(crate) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
+    let lasts = |pool: &&Pool| pool.over.is_none();
+    state.pools.iter().filter(lasts).map(|pool| {
+        let read = pool.reading || pool.released || state.clock >= pool.until;
+        if read { settle_at(pool) } else { pool.until }
+    })
+}

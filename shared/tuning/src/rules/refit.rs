@@ -1,0 +1,55 @@
+//! The refit: trains the best configuration once more when the search is over, to the epoch of its best value, since
+//! stopped jobs may have left no model. Its job is one of the tuning's number of jobs, and its money is reserved from
+//! the beginning.
+
+use crate::definition::Definition;
+use crate::log::fact::JobKey;
+use crate::log::reasons::EndReason;
+use crate::log::ruling::{Launch, Order, Ruling};
+use crate::quote::Quote;
+use crate::rules::grant;
+use crate::state::{State, Status};
+use crate::trial::Trial;
+use crate::unit::ids::{BracketId, RungId};
+
+/// Returns the order of the refit of a search that ends for the reason `why`, or the request for its money.
+pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
+    if !why.allows_refit()
+        || !definition.refit
+        || state.refit.is_some()
+        || state.launched >= definition.limits.max_jobs
+    {
+        return None;
+    }
+    let best = state.refittable.as_ref()?;
+    let Quote { limits, instances, worst_case: reservation } =
+        Quote::of_epochs(definition, state, best.resource);
+    if !state.ledger.fits_cap(reservation) {
+        return None;
+    }
+    if !state.ledger.fits(reservation) {
+        return grant::ask(definition, state, reservation, true);
+    }
+    Some(Ruling::Order(Order::Start {
+        job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
+        // The refit belongs to no bracket and is compared with no trial.
+        bracket: BracketId::at(definition.plan().brackets().len()),
+        configuration: best.configuration.clone(),
+        origin: None,
+        limits,
+        reservation,
+        round: 0,
+        launch: Launch { resource: Some(best.resource), on_demand: false, instances, refit: true },
+    }))
+}
+
+/// Returns whether a trial may continue and be retried: the tuning is active, or the trial is the refit of a search
+/// that has ended.
+pub(crate) fn can_continue(definition: &Definition, state: &State, trial: &Trial) -> bool {
+    let expired = || state.quota_has_expired() || state.capacity_wait_has_expired(definition);
+    match &state.status {
+        Status::Active => true,
+        Status::Ending(why) => trial.refit.is_some() && why.allows_refit() && !expired(),
+        Status::Ended { .. } => false,
+    }
+}

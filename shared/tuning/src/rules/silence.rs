@@ -1,0 +1,77 @@
+//! Silent jobs: a job that logs no value of the objective wastes all its money, so it is looked at and then stopped.
+//!
+//! Silence counts from when the program began to run or last logged a value, by the time that the sweeper reports. Log
+//! lines may come hours late or never, so the stored log of a job is read before the job is stopped for silence.
+
+use crate::definition::{Definition, Silence};
+use crate::job::Job;
+use crate::log::fact::JobPhase;
+use crate::log::reasons::StopWhy;
+use crate::log::ruling::{Order, Ruling};
+use crate::quote::runtime::usual;
+use crate::rules::last_epoch;
+use crate::state::State;
+use crate::trial::Trial;
+use crate::unit::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
+use crate::unit::time::{Millis, Time};
+
+/// Orders a look at the next job that has been silent for too long.
+pub(crate) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
+    let allowed = longest_silence(definition, state)?;
+    state.jobs().find_map(|(key, trial, job)| {
+        let since = overdue(definition, state, trial, job, allowed)?;
+        (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::Look { job: key, since }))
+    })
+}
+
+/// Returns the stop reason of a job whose silence a look has confirmed.
+pub(crate) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
+    let allowed = longest_silence(definition, state).filter(|_| job.silence_seen.is_some())?;
+    let since = overdue(definition, state, trial, job, allowed)?;
+    let seconds = allowed.seconds_rounded_up();
+    (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+}
+
+/// Returns when the next silence becomes too long.
+pub(crate) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
+    let allowed = longest_silence(definition, state)?;
+    let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(definition, trial, job));
+    silent.map(|since| since + allowed).filter(|deadline| *deadline > state.clock).min()
+}
+
+/// Returns the beginning of a silence that has lasted longer than `allowed`.
+fn overdue(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+    allowed: Millis,
+) -> Option<Time> {
+    silent_since(definition, trial, job).filter(|since| *since + allowed <= state.clock)
+}
+
+/// Returns when a running program last logged a value; `None` while it does not run, is being stopped, or has trained its
+/// last epoch ([`last_epoch`]).
+fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Time> {
+    let stops = job.stop.is_some() || trial.stop_why.is_some();
+    let has_all = last_epoch::is_reached(definition, trial, job);
+    if !job.holds_slot() || stops || has_all || job.phase != JobPhase::Training {
+        return None;
+    }
+    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
+    Some(own.map_or(job.phase_at, |(at, _, _)| job.phase_at.max(*at)))
+}
+
+/// Returns the longest silence allowed; `None` = no bound.
+fn longest_silence(definition: &Definition, state: &State) -> Option<Millis> {
+    match definition.silence {
+        Silence::Never => None,
+        Silence::After(seconds) => Some(Millis::from_seconds(seconds)),
+        Silence::Adaptive => {
+            let half = Millis::from_seconds(definition.job.max_runtime_seconds).half();
+            let untimed = half.max(MIN_SILENCE_UNTIMED);
+            let timed = usual(state).map(|(epoch, startup)| epoch * SILENCE_EPOCHS + startup * 3);
+            Some(timed.map_or(untimed, |timed| timed.max(MIN_SILENCE).min(untimed)))
+        }
+    }
+}

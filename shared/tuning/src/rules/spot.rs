@@ -1,0 +1,46 @@
+//! Lack of capacity: when a trial continues on demand or on other instances, and which of the request's instance
+//! choices the next job runs on.
+
+use crate::definition::Definition;
+use crate::job::Job;
+use crate::log::fact::JobKey;
+use crate::log::reasons::StopWhy;
+use crate::quote::Quote;
+use crate::state::State;
+use crate::state::capacity::{can_switch_instances, falls_back};
+use crate::trial::Trial;
+
+/// Returns the stop reason of a spot job that was interrupted too often, if the cap lets its trial continue on demand.
+pub(crate) fn interrupted(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+) -> Option<StopWhy> {
+    if !falls_back(definition, job) || job.interruptions <= definition.max_interruptions {
+        return None;
+    }
+    let worst = Quote::of_fallback(definition, state, trial, job.rung).worst_case;
+    // The reservation of the job is free once the job has ended.
+    let left = state.ledger.available().map(|available| available.plus(job.reservation));
+    left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions })
+}
+
+/// Returns the reason to cancel a job that a quota blocks, if its trial can continue on other instances.
+pub(crate) fn next_instances(
+    definition: &Definition,
+    state: &State,
+    trial: &Trial,
+    job: &Job,
+) -> Option<StopWhy> {
+    (job.quota_exceeded && !job.accepted && can_switch_instances(definition, state, trial, job))
+        .then_some(StopWhy::NextInstances)
+}
+
+/// Returns the reason to cancel a job that a quota blocks while nothing runs for long: one ordered job is enough to
+/// notice when the quota has room again.
+pub(crate) fn blocked_by_quota(state: &State, key: JobKey, job: &Job) -> Option<StopWhy> {
+    let probe = state.jobs().find(|(_, _, job)| job.holds_slot() && job.stop.is_none());
+    let other = probe.is_some_and(|(probe, _, _)| probe != key);
+    (job.quota_exceeded && !job.accepted && other && state.is_held_long()).then_some(StopWhy::Quota)
+}

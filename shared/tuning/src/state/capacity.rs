@@ -1,0 +1,223 @@
+//! Starts that are held: the training service defers them ([`Held`]), or jobs get no instances ([`Lack`]).
+//!
+//! A tuning that waits must not block other tunings. After a while it keeps only one job ordered, as a probe, and
+//! the money for it. Only a person can raise a quota, so the wait for one expires. The hold ends when the service
+//! accepts a job.
+//!
+//! Lack of capacity is no fault of a trial. The trial is tried again without limit, and no other trial takes its
+//! slot: starts wait, twice as long after each probe that found no instances. The hold ends when a job gets instances.
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+use crate::job::Job;
+use crate::job::instances::Instances;
+use crate::log::fact::JobKey;
+use crate::state::State;
+use crate::trial::Trial;
+use crate::unit::ids::{ChoiceId, count};
+use crate::unit::limits::{IDLE, QUOTA_PATIENCE, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
+use crate::unit::time::{Millis, Time};
+
+/// No job runs, and starts are deferred.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// When a start was first deferred.
+    pub since: Time,
+    /// When a start was first deferred for a quota; `None` = no quota is exceeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_since: Option<Time>,
+    /// The latest answer of the training service about the quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_answer: Option<String>,
+}
+
+/// Jobs get no instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Since when no job has had instances, if none has them now.
+    pub since: Time,
+    /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
+    pub probes: u32,
+    /// When a job last ended without instances. A job that was ordered later is a probe.
+    pub failed_at: Time,
+    /// No job starts before.
+    pub until: Time,
+    /// Whether the notice of this lack was ordered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
+}
+
+impl State {
+    /// Returns whether a job has instances now.
+    fn has_instances(&self) -> bool {
+        self.jobs().any(|(_, _, job)| job.has_instances())
+    }
+
+    /// Updates the lack of capacity after a fact of time `at` changed job `key`, which had these instances before.
+    pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: Time) {
+        let Some(job) = self.job(key) else { return };
+        let (after, instances_at) = (Instances::of(job), job.instances_at);
+        let Some(lack) = &mut self.lack else { return };
+        let gained = (!before.had && after.had) || (!before.regained && after.regained);
+        if gained && instances_at >= Some(lack.failed_at) {
+            self.lack = None;
+            return;
+        }
+        lack.since = instances_at.map_or(lack.since, |shown| lack.since.max(shown));
+        if before.has && !after.has {
+            lack.since = lack.since.max(at);
+        }
+    }
+
+    /// Holds starts, since a job that was ordered at `ordered` has just ended for lack of capacity.
+    ///
+    /// Only a probe doubles the wait: the jobs with which a lack begins end at about the same time.
+    pub(crate) fn hold_for_capacity(&mut self, ordered: Time) {
+        let at = self.now;
+        let (since, probes, published) = match &self.lack {
+            Some(lack) => {
+                let probe = ordered > lack.failed_at;
+                (lack.since, lack.probes.saturating_add(u32::from(probe)), lack.published)
+            }
+            None => (at, 1, false),
+        };
+        let wait = RETRY_BACKOFF.doubled(probes.saturating_sub(1)).min(RETRY_BACKOFF_MAX);
+        self.lack = Some(Lack { since, probes, failed_at: at, until: at + wait, published });
+    }
+
+    /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
+    /// its instances.
+    pub(crate) fn is_held_for_capacity(&self) -> bool {
+        let mut waiting = self.jobs().filter(|(_, _, job)| job.holds_slot() && !job.has_instances());
+        self.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
+    }
+
+    /// Returns the lack of capacity in which no job of the tuning has instances.
+    fn lack_without_instances(&self) -> Option<&Lack> {
+        self.lack.as_ref().filter(|_| !self.has_instances())
+    }
+
+    /// Returns when the wait for capacity expires; `None` while a job has instances.
+    pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<Time> {
+        // Nothing is tried while starts are paused.
+        let lack = self.lack_without_instances().filter(|_| !self.is_paused())?;
+        Some(lack.since + Millis::from_seconds(definition.capacity_wait_seconds))
+    }
+
+    /// Returns whether the wait for capacity has expired, by the time that the sweeper reports: a stored fact that a
+    /// job got instances may not be folded yet.
+    pub(crate) fn capacity_wait_has_expired(&self, definition: &Definition) -> bool {
+        self.capacity_wait_expires_at(definition).is_some_and(|at| at <= self.clock)
+    }
+
+    /// Returns when the wait for capacity counts as long.
+    pub(crate) fn long_lack_at(&self) -> Option<Time> {
+        self.lack_without_instances().map(|lack| lack.since + IDLE)
+    }
+
+    /// Returns whether the tuning has waited long for capacity.
+    pub(crate) fn lacks_capacity_long(&self) -> bool {
+        self.long_lack_at().is_some_and(|at| at <= self.now)
+    }
+
+    /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
+    pub(crate) fn unpublished_lack(&self) -> Option<Time> {
+        let lack = self.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
+        lack.map(|lack| lack.since)
+    }
+
+    fn runs(&self) -> bool {
+        self.jobs().any(|(_, _, job)| job.accepted && job.holds_slot())
+    }
+
+    /// Records that a start was deferred at `at`; `quota_answer` = for a quota, with this answer of the service.
+    pub(crate) fn note_deferred_start(&mut self, at: Time, quota_answer: Option<String>) {
+        if self.runs() {
+            return;
+        }
+        let held = self.held.get_or_insert(Held { since: at, quota_since: None, last_answer: None });
+        if quota_answer.is_some() {
+            held.quota_since = held.quota_since.or(Some(at));
+            held.last_answer = quota_answer;
+        }
+    }
+
+    /// Ends the hold if a job runs now.
+    pub(crate) fn clear_hold(&mut self) {
+        if self.held.is_some() && self.runs() {
+            self.held = None;
+        }
+    }
+
+    /// Returns when the deferral of starts counts as long.
+    pub(crate) fn long_hold_at(&self) -> Option<Time> {
+        self.held.as_ref().map(|held| held.since + IDLE)
+    }
+
+    /// Returns whether starts have been deferred for long.
+    pub(crate) fn is_held_long(&self) -> bool {
+        self.long_hold_at().is_some_and(|at| at <= self.now)
+    }
+
+    /// Returns when the wait for a quota expires.
+    pub(crate) fn quota_expires_at(&self) -> Option<Time> {
+        let since = self.held.as_ref().and_then(|held| held.quota_since);
+        since.map(|since| since + QUOTA_PATIENCE)
+    }
+
+    /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for
+    /// most instance types, and no wait helps. A tuning with several instance types tries them all.
+    pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
+        let answer = self.held.as_ref()?.last_answer.as_deref()?;
+        (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
+    }
+
+    /// Returns whether the wait for a quota has expired.
+    ///
+    /// Counts by the time that the sweeper reports: a stored fact that a job was accepted may not be folded yet.
+    pub(crate) fn quota_has_expired(&self) -> bool {
+        self.quota_expires_at().is_some_and(|at| at <= self.clock)
+    }
+}
+
+/// Returns whether SageMaker's answer shows a limit below the request, as in "service limit '...' is 0 Instances, with
+/// current utilization of 0 Instances and a request delta of 1 Instances".
+fn is_below_need(answer: &str) -> bool {
+    let number = |before: &str| {
+        let (_, rest) = answer.split_once(before)?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    };
+    number("' is ").zip(number("request delta of ")).is_some_and(|(limit, needed)| limit < needed)
+}
+
+/// Returns whether the trial of a job continues on demand when spot capacity fails.
+pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
+    definition.job.spot && definition.spot_fallback && !job.on_demand
+}
+
+/// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
+/// again soonest.
+pub(crate) fn choice(definition: &Definition, state: &State) -> ChoiceId {
+    let until = |choice: &ChoiceId| state.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN);
+    let mut choices = definition.job.choices();
+    let available = choices.find(|choice| until(choice) <= state.now);
+    available.or_else(|| definition.job.choices().min_by_key(until)).unwrap_or_default()
+}
+
+/// Returns whether there are several instance choices and `choice` is not known to lack capacity.
+pub(crate) fn is_available(definition: &Definition, state: &State, choice: ChoiceId) -> bool {
+    !definition.job.fallbacks.is_empty() && !lacks_capacity(state, choice)
+}
+
+fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
+    state.no_capacity_until.get(choice.index()).is_some_and(|until| *until > state.now)
+}
+
+/// Returns whether the trial of a job without capacity continues at once on other instances: some are not known to
+/// lack capacity, and the trial has not tried all since it last waited.
+pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {
+    let mut others = definition.job.choices().filter(|choice| *choice != job.instances);
+    trial.instance_switches < count(definition.job.fallbacks.len())
+        && others.any(|choice| !lacks_capacity(state, choice))
+}

@@ -1,0 +1,145 @@
+//! How bills are booked, and the concluded jobs whose bill is not final.
+//!
+//! The first bill of a job frees its reservation. A trial can arrive at its rung before that: the bill settles money
+//! only. No answer of the service says that a bill is final, so each bill is read once more before the tuning ends. A
+//! higher one is booked and read again.
+
+use crate::definition::Definition;
+use crate::job::pool::Pool;
+use crate::job::{Bill, Job};
+use crate::log::fact::JobKey;
+use crate::state::State;
+use crate::state::streams::place_complete;
+use crate::trial::Trial;
+use crate::unit::limits::MAX_MARGIN;
+use crate::unit::money::MicroUsd;
+
+impl State {
+    /// Returns the jobs whose bill is not final: the live jobs and the concluded ones.
+    pub fn billed_jobs(&self) -> impl Iterator<Item = (JobKey, &Job)> {
+        let concluded = self.billing.iter().map(|(key, job)| (*key, job));
+        self.jobs().map(|(key, _, job)| (key, job)).chain(concluded)
+    }
+
+    /// Returns whether a bill was above its reservation, or will be: the job lasts longer than that pays for.
+    pub fn has_overrun(&self) -> bool {
+        let extended = |(_, _, job): (JobKey, &Trial, &Job)| job.extension.amount > MicroUsd::ZERO;
+        self.ledger.has_overrun() || self.jobs().any(extended)
+    }
+
+    /// Returns whether a concluded job has no bill yet.
+    pub(crate) fn awaits_bills(&self) -> bool {
+        self.billing.iter().any(|(_, job)| !job.is_closed())
+    }
+
+    /// Returns whether a job, a bill or a warm pool may still free reserved money.
+    pub(crate) fn may_free_money(&self) -> bool {
+        self.jobs().next().is_some() || self.awaits_bills() || !self.pools.is_empty()
+    }
+
+    /// Returns the concluded job `key`, if its bill is not final.
+    pub(crate) fn concluded_job_mut(&mut self, key: JobKey) -> Option<&mut Job> {
+        self.billing.iter_mut().find(|(known, _)| *known == key).map(|(_, job)| job)
+    }
+
+    /// Returns the job `key`, live or concluded, if its bill is not final.
+    pub(crate) fn billed_job_mut(&mut self, key: JobKey) -> Option<&mut Job> {
+        let live = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut());
+        let concluded = self.billing.iter_mut().find(|(known, _)| *known == key);
+        live.filter(|job| job.is(key)).or(concluded.map(|(_, job)| job))
+    }
+
+    /// Books a bill of job `key`. The first one frees its reservation, except the part that pays for kept instances. Of a
+    /// later one, the difference is booked.
+    pub(crate) fn book_bill(&mut self, definition: &Definition, key: JobKey, bill: Bill) {
+        let Some(job) = self.billed_job_mut(key) else { return };
+        let before = job.bill.replace(bill).map(|bill| bill.amount);
+        let pool = kept_instances(definition, key, job);
+        // The reservation of a settled job grows with the margin, but none of it is reserved any more.
+        let reservation =
+            job.reservation.minus(pool.as_ref().map_or(MicroUsd::ZERO, |pool| pool.reservation));
+        // What the job reserved more while it ran is part of the excess: later jobs can last as long.
+        let excess = bill.amount.minus(reservation.minus(job.extension.amount));
+        match before {
+            None => {
+                self.pools.extend(pool);
+                self.settle(reservation, bill.amount, excess);
+            }
+            Some(before) => self.settle(MicroUsd::ZERO, bill.amount.minus(before), excess),
+        }
+        if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
+            (best.billable_seconds, best.cost) = (bill.seconds, Some(bill.amount));
+        }
+        self.forget_final_bills();
+    }
+
+    /// Reserves more for a job that lasts longer than its reservation pays for, even above the cap.
+    pub(crate) fn extend_reservation(&mut self, key: JobKey, seconds: u64, amount: MicroUsd) {
+        let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) else { return };
+        job.reservation = job.reservation.plus(amount);
+        job.extension.seconds = seconds;
+        job.extension.amount = job.extension.amount.plus(amount);
+        self.ledger.raise(amount);
+    }
+
+    /// Books the whole reservation of a job whose bill never came. No bill of it is read again.
+    pub(crate) fn settled_in_full(&mut self, definition: &Definition, key: JobKey, amount: MicroUsd) {
+        let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { amount };
+        self.settle(amount, bill, MicroUsd::ZERO);
+        if let Some(job) = self.billed_job_mut(key) {
+            job.bill = Some(Bill { seconds: None, amount });
+        }
+        if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
+            (best.cost, best.settled_in_full) = (Some(amount), true);
+        }
+        self.forget_final_bills();
+        place_complete(definition, self, key);
+    }
+
+    /// Removes the concluded jobs whose bill is final.
+    pub(crate) fn forget_final_bills(&mut self) {
+        self.billing.retain(|(_, job)| !job.has_final_bill());
+    }
+
+    /// Settles a warm pool.
+    pub(crate) fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
+        let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
+        let pool = self.pools.remove(index);
+        // The reservation of a pool has no margin of its own.
+        let excess = amount.minus(pool.reservation).minus(self.ledger.margin);
+        self.settle(pool.reservation, amount, excess);
+    }
+
+    /// Frees a reservation and books its bill, which was higher by `excess` than a reservation with the margin so far.
+    /// The excess raises the reservations of all jobs whose bill is not known, and of all later jobs.
+    fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd, excess: MicroUsd) {
+        self.ledger.settle(reservation, bill);
+        let margin = self.ledger.margin.plus(excess).min(MAX_MARGIN);
+        let more = margin.minus(self.ledger.margin);
+        if more == MicroUsd::ZERO {
+            return;
+        }
+        self.ledger.margin = margin;
+        if crate::planted!(ExcessNotRaised) {
+            return;
+        }
+        let live = self.trials.values_mut().filter_map(|trial| trial.job.as_mut());
+        for job in live.chain(self.billing.iter_mut().map(|(_, job)| job)) {
+            // A bill that rises later is compared with a reservation that has the whole margin.
+            job.reservation = job.reservation.plus(more);
+            if !job.is_closed() {
+                self.ledger.raise(more);
+            }
+        }
+    }
+}
+
+/// Returns the warm pool of a billed job that kept its instances.
+fn kept_instances(definition: &Definition, key: JobKey, job: &Job) -> Option<Pool> {
+    let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
+    if job.limits.keep_alive_seconds == 0 || never_ran {
+        return None;
+    }
+    let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
+    Some(Pool::new(key, job, reservation, job.ended.unwrap_or(job.end_at)))
+}

@@ -1,0 +1,138 @@
+//! How long jobs take: the times that the log of a job shows, and those of all concluded jobs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+use crate::job::Job;
+use crate::log::fact::JobEnd;
+use crate::log::reasons::StopWhy;
+use crate::trial::Trial;
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{BracketId, RungId};
+use crate::unit::limits::{TAIL_FACTOR, TIMINGS_KEPT};
+use crate::unit::time::{Millis, Time};
+
+/// Timings of concluded jobs, the latest last.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Timings {
+    /// The time of an epoch, one entry per job.
+    pub epoch_ms: Vec<Millis>,
+    /// The time from the start of billing to the line of the first epoch, one entry per job.
+    pub startup_ms: Vec<Millis>,
+    /// The time from the line of the last epoch to the end, one entry per job that was to train to `MaxResource` and
+    /// completed or was ended there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tail_ms: Vec<Millis>,
+    /// The same of jobs that were to train to a lower rung: a program may save its model only at the last epoch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rung_tail_ms: Vec<Millis>,
+}
+
+/// Where the training of a job ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// At `MaxResource`, or where its program ends.
+    Last,
+    /// At a lower rung.
+    Rung,
+}
+
+impl Goal {
+    /// Returns the goal of a job for `rung`.
+    pub(crate) fn of_rung(definition: &Definition, bracket: BracketId, rung: RungId) -> Self {
+        Self::at(definition, definition.goal(bracket, rung))
+    }
+
+    /// Returns the goal of a job that is ordered or runs.
+    pub(crate) fn of_job(definition: &Definition, job: &Job) -> Self {
+        job.level.map_or(Self::Last, |level| Self::at(definition, level))
+    }
+
+    fn at(definition: &Definition, level: Epochs) -> Self {
+        if level < definition.largest_resource() { Self::Rung } else { Self::Last }
+    }
+}
+
+impl Timings {
+    /// Adds the timing of a concluded job.
+    pub(crate) fn record(&mut self, goal: Goal, Timing { epoch, startup, tail }: Timing) {
+        if let Some(time) = epoch {
+            push(&mut self.epoch_ms, time);
+        }
+        if let Some(time) = startup {
+            push(&mut self.startup_ms, time);
+        }
+        if let Some(time) = tail {
+            push(if goal == Goal::Last { &mut self.tail_ms } else { &mut self.rung_tail_ms }, time);
+        }
+    }
+
+    pub(crate) fn tails(&self, goal: Goal) -> &[Millis] {
+        if goal == Goal::Last { &self.tail_ms } else { &self.rung_tail_ms }
+    }
+}
+
+fn push(list: &mut Vec<Millis>, time: Millis) {
+    if list.len() >= TIMINGS_KEPT {
+        list.remove(0);
+    }
+    list.push(time);
+}
+
+/// What the log of one job shows of its times.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timing {
+    /// The time of an epoch; `None` before the second line.
+    pub(crate) epoch: Option<Millis>,
+    /// The time from the start of billing to the line of the first epoch.
+    pub(crate) startup: Option<Millis>,
+    /// The time from the line of the last epoch to the end; `None` if the job ended before.
+    tail: Option<Millis>,
+}
+
+impl Timing {
+    /// Returns the times of `job`, which may still run.
+    pub(crate) fn of(definition: &Definition, trial: &Trial, job: &Job) -> Self {
+        let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+        let Some(stream) = streams.next_back() else { return Self::default() };
+        let Some(((first_at, first), (last_at, last))) = stream.span else { return Self::default() };
+        // After an interruption the first line of the last run does not show the start-up time.
+        let started = job.started.filter(|_| streams.next().is_none());
+        Self {
+            epoch: (last_at - first_at).divided((last - first).0).map(Millis::or_zero),
+            startup: started.map(|started| (first_at - started).or_zero()),
+            tail: tail(definition, trial, job, last_at),
+        }
+    }
+}
+
+/// Returns the time from the last line of a job to its end.
+///
+/// A job that its limit ended after its last epoch needed longer than it had. It counts with a factor, so that the limits
+/// of later jobs contain such a tail. A job that was stopped there counts without: the next grace is three times as long.
+/// A job that trained beyond `MaxResource` was not in its tail.
+fn tail(definition: &Definition, trial: &Trial, job: &Job, last_line: Time) -> Option<Millis> {
+    let tail = (job.ended? - last_line).or_zero();
+    let has_all = trial.resource() >= trial.goal(definition);
+    let is_beyond = trial.resource() > definition.largest_resource();
+    match job.end_by_limit()? {
+        JobEnd::Completed => Some(tail),
+        JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
+        JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource) && !is_beyond).then_some(tail),
+        JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_latest_hundred_timings_are_kept() {
+        let mut list = Vec::new();
+        for milliseconds in 0..=100 {
+            push(&mut list, Millis(milliseconds));
+        }
+        assert_eq!((list.len(), list[0], list[99]), (100, Millis(1), Millis(100)));
+    }
+}
