@@ -2,11 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use curves::{Setting, Table, simulate};
-use search::{Domain, Parameter, SamplerKind, Scaling, Space};
-use tuning::definition::{
-    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
-    Silence, Strategy,
-};
+use search::{Domain, Parameter, Scaling, Space};
+use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Strategy};
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
@@ -28,45 +25,12 @@ fn table() -> Table {
 
 fn definition(rungs: RungExecution, max_jobs: u32) -> Definition {
     let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
+    let space = Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).unwrap();
+    let rate = Rate { instance_hour: 3_600_000, volume_kilo_gib_hour: 0 };
+    let (limits, job) = (Limits::new(max_jobs, 4), JobShape::new(Some(rate), 3_600));
     Definition {
-        rules_version: RULES_VERSION,
-        name: "simulated".to_owned(),
-        incarnation: "000000".to_owned(),
-        created: Time(0),
-        seed: 0,
         strategy: Strategy::hyperband(Epochs(1), Epochs(9), 3, rungs).unwrap(),
-        objective: Objective::Maximize,
-        space: Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).unwrap(),
-        sampler: SamplerKind::Random,
-        initial: Vec::new(),
-        limits: Limits {
-            max_jobs,
-            max_parallel: 4,
-            max_runtime_seconds: None,
-            max_instances: None,
-            target: None,
-            not_improving: None,
-        },
-        job: JobShape {
-            instance_count: 1,
-            volume_gib: 0,
-            rate: Some(Rate { instance_hour: 3_600_000, volume_kilo_gib_hour: 0 }),
-            spot: false,
-            max_runtime_seconds: 3_600,
-            max_wait_seconds: None,
-            fallbacks: Vec::new(),
-            keep_alive_seconds: 0,
-            allowances: Allowances::usual(),
-        },
-        cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
-        capacity_wait_seconds: 86_400,
-        max_interruptions: 3,
-        spot_fallback: false,
-        refit: false,
-        silence: Silence::Never,
-        max_diverged_epochs: 3,
-        grants: false,
+        ..Definition::new(("simulated", "000000"), Time(0), space, limits, job)
     }
 }
 

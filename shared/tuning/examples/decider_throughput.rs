@@ -10,11 +10,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use search::{Domain, Parameter, SamplerKind, Scaling, Space};
-use tuning::definition::{
-    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
-    Silence, Strategy,
-};
+use search::{Domain, Parameter, Scaling, Space};
+use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Strategy};
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::log::ruling::{Order, Ruling};
 use tuning::state::State;
@@ -29,45 +26,13 @@ const EPOCHS: u32 = 27;
 fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definition {
     let domain = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
     let space = Space::new(vec![Parameter { name: "rate".to_owned(), domain }]).expect("a valid space");
+    let rate = Rate { instance_hour: 461_000, volume_kilo_gib_hour: 191_781 };
+    let job = JobShape { instance_count: 3, volume_gib: 30, ..JobShape::new(Some(rate), 86_400) };
     Definition {
-        rules_version: RULES_VERSION,
-        name: "throughput".to_owned(),
-        incarnation: "000000".to_owned(),
-        created: Time(0),
         seed: 1,
         strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, rungs).expect("the plan is valid"),
-        objective: Objective::Maximize,
-        space,
-        sampler: SamplerKind::Random,
-        initial: Vec::new(),
-        limits: Limits {
-            max_jobs,
-            max_parallel,
-            max_runtime_seconds: None,
-            max_instances: None,
-            target: None,
-            not_improving: None,
-        },
-        job: JobShape {
-            instance_count: 3,
-            volume_gib: 30,
-            rate: Some(Rate { instance_hour: 461_000, volume_kilo_gib_hour: 191_781 }),
-            spot: false,
-            max_runtime_seconds: 86_400,
-            max_wait_seconds: None,
-            fallbacks: Vec::new(),
-            keep_alive_seconds: 0,
-            allowances: Allowances::usual(),
-        },
-        cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
-        capacity_wait_seconds: 86_400,
-        max_interruptions: 3,
-        spot_fallback: false,
-        refit: false,
-        silence: Silence::Never,
         max_diverged_epochs: 0,
-        grants: false,
+        ..Definition::new(("throughput", "000000"), Time(0), space, Limits::new(max_jobs, max_parallel), job)
     }
 }
 

@@ -3,6 +3,8 @@
 //! It holds what the decider needs and nothing else. Fields that are only passed on to SageMaker stay in the stored
 //! request.
 
+mod new;
+
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 

@@ -6,8 +6,8 @@ mod run;
 
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 use tuning::definition::{
-    Allowances, Definition, EpochRule, Instances, JobShape, Limits, Objective, RULES_VERSION, RungExecution,
-    Scheduling, Silence, Strategy,
+    Definition, EpochRule, Instances, JobShape, Limits, Objective, RungExecution, Scheduling, Silence,
+    Strategy,
 };
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::{MicroUsd, Rate};
@@ -60,51 +60,40 @@ pub(crate) fn definition(shape: u8, bounds: u8) -> Definition {
     let (spot, dear) = (shape & 0x20 != 0, shape & 0x80 != 0);
     let user_limit = 3_600;
     let bit = |bit: u8| bounds & bit != 0;
-    Definition {
-        rules_version: RULES_VERSION,
-        name: "hb1".to_owned(),
-        incarnation: "3fa1c2".to_owned(),
-        created: Time(CREATED),
-        seed: 7,
-        strategy: strategy.unwrap_or(Strategy::Independent),
-        objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
-        space: if dear { dear_space() } else { small_space() },
-        initial: Vec::new(),
-        sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
-        limits: Limits {
-            max_jobs: if bit(1) { 100 } else { 12 },
-            // A hundred parallel jobs fill steps to their bounds and are slow. Three are enough with the largest
-            // configurations.
-            max_parallel: match (bit(2), bit(4)) {
+    let limits = Limits {
+        max_runtime_seconds: bit(4).then_some(86_400),
+        max_instances: bit(8).then_some(6),
+        target: bit(16).then_some(0.95),
+        not_improving: bit(32).then_some(5),
+        // A hundred parallel jobs fill steps to their bounds and are slow. Three are enough with the largest
+        // configurations.
+        ..Limits::new(
+            if bit(1) { 100 } else { 12 },
+            match (bit(2), bit(4)) {
                 (true, true) if !dear => 100,
                 (true, false) if !dear => 12,
                 _ => 3,
             },
-            max_runtime_seconds: bit(4).then_some(86_400),
-            max_instances: bit(8).then_some(6),
-            target: bit(16).then_some(0.95),
-            not_improving: bit(32).then_some(5),
-        },
-        job: JobShape {
-            instance_count: 2,
-            volume_gib: 30,
-            rate: Some(Rate { instance_hour: DOLLAR, volume_kilo_gib_hour: 191_781 }),
-            spot,
-            max_runtime_seconds: user_limit,
-            max_wait_seconds: spot.then_some(2 * user_limit),
-            fallbacks: Vec::new(),
-            keep_alive_seconds: 0,
-            allowances: Allowances::usual(),
-        },
+        )
+    };
+    let rate = Rate { instance_hour: DOLLAR, volume_kilo_gib_hour: 191_781 };
+    let job = JobShape {
+        instance_count: 2,
+        volume_gib: 30,
+        spot,
+        max_wait_seconds: spot.then_some(2 * user_limit),
+        ..JobShape::new(Some(rate), user_limit)
+    };
+    let space = if dear { dear_space() } else { small_space() };
+    Definition {
+        seed: 7,
+        strategy: strategy.unwrap_or(Strategy::Independent),
+        objective: if shape & 0x10 == 0 { Objective::Maximize } else { Objective::Minimize },
+        sampler: if shape & 0x40 == 0 { SamplerKind::Sobol } else { SamplerKind::Random },
         cap: bit(64).then_some(MicroUsd(14 * DOLLAR)),
         epochs: EpochRule { captured, base: u32::from(bit(128)), per_attempt, is_base_assumed: false },
-        capacity_wait_seconds: 86_400,
-        max_diverged_epochs: 3,
-        max_interruptions: 3,
-        spot_fallback: false,
-        refit: false,
         silence: if bit(16) { Silence::After(300) } else { Silence::Never },
-        grants: false,
+        ..Definition::new(("hb1", "3fa1c2"), Time(CREATED), space, limits, job)
     }
 }
 

@@ -8,9 +8,9 @@ use search::{SamplerKind, Space};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tuning::definition::{
-    self, Allowances, Definition, EpochRule, Instances, JobShape, Limits, RULES_VERSION, Scheduling, Silence,
+    self, Allowances, Definition, EpochRule, Instances, JobShape, Limits, Scheduling, Silence,
 };
-use tuning::unit::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS, MAX_RANKED_LINES, MAX_TRAINING_JOBS};
+use tuning::unit::limits::{MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
 
@@ -66,28 +66,23 @@ impl Request {
         let job = self.job(prices);
         let (execution, _) = self.rungs(&job, Times::ASSUMED);
         let strategy = self.defined_strategy(execution)?;
+        let plain = Definition::new((self.name(), incarnation), created, space, self.limits(), job);
+        let own = &self.fields.controller;
         let definition = Definition {
-            rules_version: RULES_VERSION,
-            name: self.name().to_owned(),
-            incarnation: incarnation.to_owned(),
-            created,
             seed: self.seed(incarnation),
             silence: self.silence(&strategy),
             strategy,
             objective: self.objective(),
-            initial: self.initial_configurations(&space)?,
-            space,
+            initial: self.initial_configurations(&plain.space)?,
             sampler: self.sampler(),
-            limits: self.limits(),
-            job,
             cap,
             epochs: self.epochs(),
-            capacity_wait_seconds: self.fields.controller.max_capacity_wait.unwrap_or(CAPACITY_WAIT_SECONDS),
-            max_interruptions: self.fields.controller.max_interruptions.unwrap_or(3),
+            capacity_wait_seconds: own.max_capacity_wait.unwrap_or(plain.capacity_wait_seconds),
+            max_interruptions: own.max_interruptions.unwrap_or(plain.max_interruptions),
             refit: self.refits(),
-            spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
-            max_diverged_epochs: self.fields.controller.max_diverged_epochs.unwrap_or(MAX_DIVERGED_EPOCHS),
-            grants: false,
+            spot_fallback: own.spot_fallback == Some(SpotFallback::OnDemand),
+            max_diverged_epochs: own.max_diverged_epochs.unwrap_or(plain.max_diverged_epochs),
+            ..plain
         };
         if let Some(cap) = cap {
             self.check_cap(&definition, cap)?;

@@ -1,9 +1,8 @@
 //! Short builders of definitions and facts. Times are in seconds after submission.
 
-use search::{Domain, Parameter, SamplerKind, Scaling, Space};
+use search::{Domain, Parameter, Scaling, Space};
 use tuning::definition::{
-    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, RungExecution, Scheduling,
-    Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, RungExecution, Scheduling, Silence, Strategy,
 };
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::unit::epochs::Epochs;
@@ -26,45 +25,14 @@ pub(crate) fn hyperband() -> Definition {
     let parameter = |name: &str, domain| Parameter { name: name.to_owned(), domain };
     let rate = Domain::Continuous { min: 0.001, max: 1.0, scaling: Scaling::Logarithmic };
     let depth = Domain::Integer { min: 1, max: 8, scaling: Scaling::Linear };
+    let space = Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap();
+    let rate = Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 };
+    let (limits, job) = (Limits::new(100, 4), JobShape::new(Some(rate), 3_600));
     Definition {
-        rules_version: RULES_VERSION,
-        name: "tuning".to_owned(),
-        incarnation: "abc123".to_owned(),
-        created: CREATED,
         seed: 7,
         strategy: comparing(1, 9, 3),
-        objective: Objective::Maximize,
-        space: Space::new(vec![parameter("rate", rate), parameter("depth", depth)]).unwrap(),
-        sampler: SamplerKind::Random,
-        initial: Vec::new(),
-        limits: Limits {
-            max_jobs: 100,
-            max_parallel: 4,
-            max_runtime_seconds: None,
-            max_instances: None,
-            target: None,
-            not_improving: None,
-        },
-        job: JobShape {
-            instance_count: 1,
-            volume_gib: 0,
-            rate: Some(Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 }),
-            spot: false,
-            max_runtime_seconds: 3_600,
-            max_wait_seconds: None,
-            fallbacks: Vec::new(),
-            keep_alive_seconds: 0,
-            allowances: Allowances::usual(),
-        },
-        cap: None,
-        epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
-        capacity_wait_seconds: 86_400,
-        max_interruptions: 3,
-        spot_fallback: false,
-        refit: false,
-        silence: Silence::Never,
         max_diverged_epochs: 0,
-        grants: false,
+        ..Definition::new(("tuning", "abc123"), CREATED, space, limits, job)
     }
 }
 
