@@ -129,10 +129,6 @@ impl Session {
         let program = command::resolve(&self.command)?;
         let mut signals = Signals::listen()?;
         let devices = self.devices()?;
-        let slots = self.slots(devices.len());
-        if let Some(slots) = slots {
-            warn_of_idle_devices(devices.len(), slots);
-        }
         let config = HostConfig {
             data_dir: self.data_dir.clone(),
             command: program,
@@ -140,7 +136,7 @@ impl Session {
             grace: self.processes.grace_seconds,
             spot_interruptions_per_hour: self.processes.spot_interruptions,
             seed: self.request.random_seed().unwrap_or(0),
-            slots,
+            slots: self.slots(devices.len()),
             devices,
             pass_args: self.processes.pass_args,
             sweep_every: SWEEP_EVERY,
@@ -213,9 +209,12 @@ impl Session {
     }
 
     /// Returns the training processes at once. The processes that the request allows at once share all devices.
+    /// Warns of devices that stay idle.
     fn slots(&self, devices: usize) -> Option<NonZeroU32> {
         let all = self.request.max_parallel().saturating_mul(self.request.instance_count());
-        self.processes.slots.or_else(|| NonZeroU32::new(all).filter(|_| devices > 0))
+        let slots = self.processes.slots.or_else(|| NonZeroU32::new(all).filter(|_| devices > 0))?;
+        warn_of_idle_devices(devices, slots);
+        Some(slots)
     }
 
     /// Opens the host. Checks and records the training program once more before any job starts: another process may have

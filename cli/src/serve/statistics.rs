@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(change: Value) -> Result<Asked, String> {
+    fn asked(change: &Value) -> Result<Asked, String> {
         let mut body = json!({
             "Namespace": NAMESPACE, "MetricName": "loss",
             "Dimensions": [{"Name": DIMENSION, "Value": "t-abc123-0-0-1"}],
@@ -142,13 +142,13 @@ mod tests {
     fn each_period_with_values_has_the_wanted_statistics() {
         let lines =
             [line(0, Some(4.0)), line(59_999, Some(2.0)), line(60_000, None), line(120_000, Some(1.0))];
-        let answer = asked(json!({"EndTime": 120.5})).unwrap().datapoints(&lines);
+        let answer = asked(&json!({"EndTime": 120.5})).unwrap().datapoints(&lines);
         let expected = json!([
             {"Timestamp": 0, "Unit": "None", "Average": 3.0, "SampleCount": 2.0},
             {"Timestamp": 120, "Unit": "None", "Average": 1.0, "SampleCount": 1.0},
         ]);
         assert_eq!(answer, json!({"Label": "loss", "Datapoints": expected}));
-        let earlier = asked(json!({"EndTime": 59.9, "Statistics": ["Maximum"]})).unwrap().datapoints(&lines);
+        let earlier = asked(&json!({"EndTime": 59.9, "Statistics": ["Maximum"]})).unwrap().datapoints(&lines);
         assert_eq!(earlier["Datapoints"], json!([{"Timestamp": 0, "Unit": "None", "Maximum": 4.0}]));
     }
 
@@ -159,15 +159,15 @@ mod tests {
             (json!({"Period": 1}), "more than 1440"),
             (json!({"EndTime": "now"}), "invalid GetMetricStatistics"),
         ] {
-            let error = asked(change).unwrap_err();
+            let error = asked(&change).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn only_metrics_of_training_jobs_are_known() {
-        assert_eq!(asked(json!({})).unwrap().job(), Some("t-abc123-0-0-1"));
-        assert_eq!(asked(json!({"Namespace": "AWS/EC2"})).unwrap().job(), None);
-        assert_eq!(asked(json!({"Dimensions": []})).unwrap().job(), None);
+        assert_eq!(asked(&json!({})).unwrap().job(), Some("t-abc123-0-0-1"));
+        assert_eq!(asked(&json!({"Namespace": "AWS/EC2"})).unwrap().job(), None);
+        assert_eq!(asked(&json!({"Dimensions": []})).unwrap().job(), None);
     }
 }
