@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the page of a tuning in headless Chromium: reports of real local tunings, simulated ones with up to 10,000 trials, and a
-# live page. Needs npm with Node 20+ and Chromium, and skips without them. HYPERBAND_BIN is the program, CHROMIUM the browser.
+# Tests the page of a tuning in headless Chromium: reports of real local tunings, simulated ones with up to 10,000 trials, and
+# live pages. Needs npm with Node 20+ and Chromium, and skips without them. HYPERBAND_BIN is the program, CHROMIUM the browser.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -28,4 +28,4 @@ if [ -z "${HYPERBAND_BIN:-}" ]; then
 fi
 # The timed documents are made once: the decider plays 10,000 trials for several seconds.
 export CHROMIUM=$browser HYPERBAND_BIN SIMULATED_PAGE=$target/debug/examples/simulated_page
-exec node --test --test-timeout=600000 --test-reporter=spec "$@" test_page.mjs
+exec node --test --test-timeout=600000 --test-reporter=spec "$@" test_page.mjs test_live.mjs

@@ -1,15 +1,10 @@
 // Tests of the page in Chromium. Times are printed and never asserted.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
 
 import { canvasColours, documentOf, launch, open, ready, saved, seriousFindings, text } from "./browser.mjs";
 import { changed, empty, folder, real, simulate, simulated } from "./tunings.mjs";
@@ -612,109 +607,7 @@ test("a live page follows its stream, shows a lost connection, and starts again 
   }
 });
 
-// Runs `use` with the URL of a server, a function that submits a tuning by the request of an example, and one that ends the
-// server.
-async function withServer(command, use) {
-  const home = mkdtempSync(join(tmpdir(), "hyperband-serve-"));
-  const words = ["serve", "--listen", "127.0.0.1:0", "--output", "json", "--", ...command];
-  const server = spawn(process.env.HYPERBAND_BIN, words, { cwd: home, stdio: ["ignore", "pipe", "ignore"] });
-  const end = async () => {
-    const ended = server.exitCode === null && server.signalCode === null && once(server, "exit");
-    server.kill("SIGKILL");
-    await ended;
-  };
-  try {
-    const [line] = await once(createInterface({ input: server.stdout }), "line");
-    const url = JSON.parse(line).Endpoint;
-    const submit = async (name, file) => {
-      const request = JSON.parse(readFileSync(new URL(`../../examples/hello/${file}`, import.meta.url)));
-      request.HyperParameterTuningJobName = name;
-      const headers = { "content-type": "application/json" };
-      const submitted = await fetch(`${url}/tuning-jobs`, { method: "POST", headers, body: JSON.stringify(request) });
-      assert.equal(submitted.status, 201);
-    };
-    await use(url, submit, end);
-  } finally {
-    await end();
-    rmSync(home, { recursive: true, force: true });
-  }
-}
-
-test("the list of tunings follows them, and the page of an unknown one has the reason", async () => {
-  await withServer(["/bin/sleep", "60"], async (url, submit) => {
-    const context = await browser.newContext();
-    const page = await context.newPage();
-    await page.goto(url);
-    await page.getByText("There are no tunings yet").waitFor();
-    await submit("a-b", "request.json");
-    await page.getByRole("link", { name: "a-b" }).waitFor();
-    assert.deepEqual(await seriousFindings(page), []);
-    await page.getByRole("link", { name: "a-b" }).click();
-    await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
-    await page.getByRole("link", { name: "All tunings" }).waitFor();
-    const unknown = await context.newPage();
-    await unknown.goto(`${url}/tuning-jobs/unknown/page`);
-    await unknown.getByText("no hyperparameter tuning job is named unknown").waitFor();
-    await context.close();
-  });
-});
-
-// Trial 0 fails after 300 lines, the others train. All lines are in one stream, so their order is certain.
-const FAILING = `case $TRAINING_JOB_NAME in *-0-0-1) exec python3 -c '
-for line in range(300): print("line", line)
-raise ValueError("no <data>")
-' 2>&1 ;; esac
-SM_HP_SECONDS_PER_EPOCH=0 exec "$0"`;
-
-test("a failed trial shows its traceback, others their log on demand, and a report names the command", async () => {
-  const train = fileURLToPath(new URL("../../examples/hello/train.sh", import.meta.url));
-  await withServer(["sh", "-c", FAILING, train], async (url, submit, end) => {
-    await submit("a", "promote.json");
-    for (const options of [{ width: 360, height: 740 }, { width: 1400, height: 900, dark: true }]) {
-      const { dark, ...viewport } = options;
-      const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
-      const page = await context.newPage();
-      await page.goto(`${url}/tuning-jobs/a/page`);
-      await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");
-      const [log, choice] = [page.locator("#job-log-text"), page.locator("#job-log-choice")];
-      const show = (trial) => page.locator(`#table-body tr[data-trial="${trial}"] button`).first().click();
-      await show(0);
-      await log.getByText("ValueError: no <data>").waitFor();
-      const lines = (await log.textContent()).trimEnd().split("\n");
-      assert.equal(lines.length, 200);
-      assert.equal(lines.at(-1), "ValueError: no <data>");
-      assert.ok(lines.includes("Traceback (most recent call last):"));
-      const [seen, whole] = await log.evaluate((pre) => [pre.scrollTop + pre.clientHeight, pre.scrollHeight]);
-      assert.ok(whole > seen / 2 && Math.abs(whole - seen) <= 1, `${seen} of ${whole}`);
-      assert.equal(await choice.isVisible(), false);
-      assert.match(await text(page, "job-log-command"), /^hyperband logs a 0 /);
-      assert.deepEqual(await seriousFindings(page), []);
-      const [wide, room] = await page.locator("#detail").evaluate((node) => [node.scrollWidth, node.clientWidth]);
-      assert.ok(wide <= room, `${wide} wide at ${room}`);
-      await page.keyboard.press("Escape");
-
-      // A trial that was promoted has several jobs. The last one has the last epoch.
-      const listed = await fetch(`${url}/tuning-jobs/a/training-jobs?MaxResults=100`);
-      const jobs = (await listed.json()).TrainingJobSummaries;
-      const last = jobs.reduce((last, job) => (job.Controller.Attempt > last.Controller.Attempt ? job : last));
-      assert.ok(last.Controller.Attempt > 1);
-      await show(last.Controller.Trial);
-      assert.equal(await log.isVisible(), false);
-      await page.getByText("End of the log", { exact: true }).focus();
-      await page.keyboard.press("Enter");
-      await log.getByText(`epoch ${last.Controller.Resource} accuracy=`).waitFor();
-      assert.ok(last.TrainingJobName.endsWith(`-${await choice.inputValue()}`));
-      await choice.selectOption({ index: 0 });
-      await log.getByText("epoch 1 accuracy=").waitFor();
-      if (dark) {
-        await end();
-        await page.getByRole("button", { name: "Refresh" }).click();
-        await page.getByText("The server does not answer").waitFor();
-        assert.equal(await log.isVisible(), false);
-      }
-      await context.close();
-    }
-  });
+test("a report names the command that prints the log of a trial", async () => {
   const report = await open(browser, states.failed.url);
   await report.locator("#table-body tr").first().getByRole("button").first().click();
   assert.match(await text(report, "job-log-command"), /^hyperband logs failed \d+ prints the log\.$/);

@@ -1,7 +1,7 @@
 //! The page: one HTML file with its style, its script, the charting library and, in a report, the document.
 //!
 //! The content security policy of the page allows this style and this script only, by their hashes, and no network but
-//! the event stream and the logs of a live page.
+//! the server of a live page: its event stream, its logs and its API.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -40,6 +40,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/detail.js"),
     include_str!("../assets/script/log.js"),
     include_str!("../assets/script/connection.js"),
+    include_str!("../assets/script/controls.js"),
     include_str!("../assets/script/stream.js"),
     include_str!("../assets/script/main.js"),
 ];

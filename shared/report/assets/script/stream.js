@@ -2,6 +2,7 @@
 
 function follow(url) {
   byId("all").hidden = false;
+  initControls(new URL(url, location).pathname.replace(/\/events$/, ""));
   const listen = {
     document: (data) => {
       loadDocument(data);

@@ -1,0 +1,220 @@
+// Tests of the live pages of a real `hyperband serve` in Chromium.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer, request as httpRequest } from "node:http";
+import { after, before, test } from "node:test";
+
+import { launch, ready, seriousFindings, text } from "./browser.mjs";
+import { serving } from "./serve.mjs";
+
+const SLEEP = ["/bin/sleep", "600"];
+
+let browser;
+
+before(async () => {
+  browser = await launch();
+});
+
+after(() => browser?.close());
+
+// Opens the live page of a tuning.
+async function live(tuning, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  const page = await context.newPage();
+  page.problems = [];
+  page.on("console", (message) => message.type() === "error" && page.problems.push(message.text()));
+  page.on("pageerror", (error) => page.problems.push(String(error)));
+  await page.goto(`${tuning}/page`);
+  await ready(page);
+  return page;
+}
+
+async function described(tuning) {
+  return (await fetch(tuning)).json();
+}
+
+test("the list of tunings follows them, and the page of an unknown one has the reason", async () => {
+  await serving(["/bin/sleep", "60"], [], async (url, submit) => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.getByText("There are no tunings yet").waitFor();
+    await submit("a-b");
+    await page.getByRole("link", { name: "a-b" }).waitFor();
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.getByRole("link", { name: "a-b" }).click();
+    await page.waitForFunction(() => document.getElementById("connection").textContent === "live");
+    await page.getByRole("link", { name: "All tunings" }).waitFor();
+    const unknown = await context.newPage();
+    await unknown.goto(`${url}/tuning-jobs/unknown/page`);
+    await unknown.getByText("no hyperparameter tuning job is named unknown").waitFor();
+    await context.close();
+  });
+});
+
+test("the controls of a live page change limits, pause, resume and stop, by keyboard", async () => {
+  await serving(SLEEP, [], async (_, submit) => {
+    const tuning = await submit("controls");
+    // A report of the same tuning has no controls.
+    const report = await browser.newPage();
+    await report.goto(`${tuning}/report`);
+    await ready(report);
+    assert.equal(await report.locator("#controls, dialog form").count(), 0);
+    await report.close();
+    const page = await live(tuning);
+    const answer = page.locator("#controls .answer");
+    const parallel = page.getByLabel("Parallel jobs");
+    assert.equal(await parallel.inputValue(), "4");
+    await parallel.focus();
+    await page.keyboard.press("ControlOrMeta+A");
+    await page.keyboard.type("2");
+    await page.keyboard.press("Enter");
+    await page.locator("#now-card, #controls .answer").getByText("MaxParallelTrainingJobs becomes 2.").waitFor();
+    await page.locator("#now-card").getByText("at most 2 at a time").waitFor();
+    assert.equal((await described(tuning)).Controller.MaxParallelTrainingJobs, 2);
+    const cap = page.getByLabel("Cap in USD");
+    assert.equal(await cap.inputValue(), "0.5");
+    await cap.fill("0.75");
+    await page.keyboard.press("Enter");
+    await page.locator("#cost-card").getByText("of $0.7500").waitFor();
+    // A text of the user stays while data arrives, also if it is refused.
+    await parallel.fill("5000");
+    await page.keyboard.press("Enter");
+    await answer.getByText(/^Not changed: .*Invalid MaxParallelTrainingJobs 5000/).waitFor();
+    page.problems.length = 0;
+    await page.getByRole("button", { name: "Pause starts" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("Paused by the user since").waitFor();
+    assert.equal(await parallel.inputValue(), "5000");
+    await page.keyboard.press("Enter");
+    await answer.getByText("Jobs start again.").waitFor();
+    await page.getByRole("button", { name: "Pause starts" }).waitFor();
+
+    // A stop needs a confirmation.
+    const stop = page.getByRole("button", { name: "Stop", exact: true });
+    await stop.focus();
+    await page.keyboard.press("Enter");
+    assert.deepEqual(await seriousFindings(page), []);
+    await page.keyboard.press("Enter");
+    await page.getByText("Stop this tuning?").waitFor({ state: "hidden" });
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    assert.equal((await described(tuning)).HyperParameterTuningJobStatus, "InProgress");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Stop the tuning" }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.getElementById("status").textContent === "Stopped");
+    assert.equal(await page.locator("#controls").isVisible(), false);
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  });
+});
+
+test("controls show why the server refuses a request", async () => {
+  await serving(SLEEP, [], async (url, submit) => {
+    await submit("refused");
+    // A gate before the server has another origin, and the server accepts requests of its own pages only.
+    const gate = createServer((request, response) => {
+      const headers = { ...request.headers, host: new URL(url).host };
+      const forwarded = httpRequest(url + request.url, { method: request.method, headers });
+      forwarded.on("response", (answer) => answer.pipe(response.writeHead(answer.statusCode, answer.headers)));
+      request.pipe(forwarded);
+    });
+    await new Promise((done) => gate.listen(0, "127.0.0.1", done));
+    const tuning = `http://127.0.0.1:${gate.address().port}/tuning-jobs/refused`;
+    const page = await live(tuning);
+    const answer = page.locator("#controls .answer");
+    const pause = page.getByRole("button", { name: "Pause starts" });
+    await pause.click();
+    await answer.getByText(/^Not changed: requests of pages of http:.* are not allowed$/).waitFor();
+    assert.equal((await described(tuning)).Controller.PausedSince, undefined);
+    // Another client has ended the tuning.
+    await page.route(tuning, (route) => route.fulfill({ status: 409, json: { message: "the tuning has ended" } }));
+    await pause.click();
+    await answer.getByText("Not changed: the tuning has ended").waitFor();
+    await page.unroute(tuning);
+    await page.route(tuning, (route) => route.abort());
+    await pause.click();
+    await answer.getByText("No response from the server.").waitFor();
+    await page.context().close();
+    gate.closeAllConnections();
+    gate.close();
+  });
+});
+
+test("controls are accessible in light, in dark and on a phone, and nothing moves", async () => {
+  await serving(SLEEP, [], async (_, submit) => {
+    const tuning = await submit("looks");
+    for (const options of [{}, { colorScheme: "dark" }, { viewport: { width: 360, height: 740 } }]) {
+      const page = await live(tuning, options);
+      assert.deepEqual(await seriousFindings(page), [], JSON.stringify(options));
+      const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= room, `${wide} wide at ${room}`);
+      const top = () => page.locator("#summary").evaluate((host) => host.getBoundingClientRect().top);
+      const before = await top();
+      const pause = page.getByRole("button", { name: /starts$/ });
+      await pause.click();
+      await page.locator("#controls .answer").getByText(/\S/).waitFor();
+      assert.equal(await top(), before);
+      await page.context().close();
+    }
+  });
+});
+
+// Trial 0 fails after 300 lines, the others train. All lines are in one stream, so their order is certain.
+const FAILING = `case $TRAINING_JOB_NAME in *-0-0-1) exec python3 -c '
+for line in range(300): print("line", line)
+raise ValueError("no <data>")
+' 2>&1 ;; esac
+SM_HP_SECONDS_PER_EPOCH=0 exec "$0"`;
+
+test("a failed trial shows its traceback, others their log on demand", async () => {
+  await serving(["sh", "-c", FAILING, TRAIN], [], async (url, submit, end) => {
+    await submit("a", (body) => Object.assign(body, PROMOTE, { HyperParameterTuningJobName: "a" }));
+    for (const options of [{ width: 360, height: 740 }, { width: 1400, height: 900, dark: true }]) {
+      const { dark, ...viewport } = options;
+      const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
+      const page = await context.newPage();
+      await page.goto(`${url}/tuning-jobs/a/page`);
+      await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");
+      const [log, choice] = [page.locator("#job-log-text"), page.locator("#job-log-choice")];
+      const show = (trial) => page.locator(`#table-body tr[data-trial="${trial}"] button`).first().click();
+      await show(0);
+      await log.getByText("ValueError: no <data>").waitFor();
+      const lines = (await log.textContent()).trimEnd().split("\n");
+      assert.equal(lines.length, 200);
+      assert.equal(lines.at(-1), "ValueError: no <data>");
+      assert.ok(lines.includes("Traceback (most recent call last):"));
+      const [seen, whole] = await log.evaluate((pre) => [pre.scrollTop + pre.clientHeight, pre.scrollHeight]);
+      assert.ok(whole > seen / 2 && Math.abs(whole - seen) <= 1, `${seen} of ${whole}`);
+      assert.equal(await choice.isVisible(), false);
+      assert.match(await text(page, "job-log-command"), /^hyperband logs a 0 /);
+      assert.deepEqual(await seriousFindings(page), []);
+      const [wide, room] = await page.locator("#detail").evaluate((node) => [node.scrollWidth, node.clientWidth]);
+      assert.ok(wide <= room, `${wide} wide at ${room}`);
+      await page.keyboard.press("Escape");
+
+      // A trial that was promoted has several jobs. The last one has the last epoch.
+      const listed = await fetch(`${url}/tuning-jobs/a/training-jobs?MaxResults=100`);
+      const jobs = (await listed.json()).TrainingJobSummaries;
+      const last = jobs.reduce((last, job) => (job.Controller.Attempt > last.Controller.Attempt ? job : last));
+      assert.ok(last.Controller.Attempt > 1);
+      await show(last.Controller.Trial);
+      assert.equal(await log.isVisible(), false);
+      await page.getByText("End of the log", { exact: true }).focus();
+      await page.keyboard.press("Enter");
+      await log.getByText(`epoch ${last.Controller.Resource} accuracy=`).waitFor();
+      assert.ok(last.TrainingJobName.endsWith(`-${await choice.inputValue()}`));
+      await choice.selectOption({ index: 0 });
+      await log.getByText("epoch 1 accuracy=").waitFor();
+      if (dark) {
+        await end();
+        await page.getByRole("button", { name: "Refresh" }).click();
+        await page.getByText("The server does not answer").waitFor();
+        assert.equal(await log.isVisible(), false);
+      }
+      await context.close();
+    }
+  });
+});
