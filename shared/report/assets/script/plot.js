@@ -147,7 +147,7 @@ function refresh(chart) {
   }
   chart.shape = shape;
   if (!chart.plot) build(chart, x, y);
-  else if (chart.zoomed) chart.plot.redraw(false, true);
+  if (chart.zoomed) chart.plot.redraw(false, true);
   else {
     if (chart.plot.height !== chart.options.height() || chart.plot.width !== chart.host.clientWidth) resize(chart);
     home(chart);
@@ -194,7 +194,9 @@ function axis(side, { label, format, ticks, steps }) {
 }
 
 function build(chart, x, y) {
-  const scale = ({ min, max, log }) => ({ time: false, auto: false, distr: log ? 3 : 1, range: [min, max] });
+  // uPlot passes each new range of the horizontal axis through `range`, so a constant would prevent zooms and growth.
+  const range = (_, from, to) => [from, to];
+  const scale = ({ min, max, log }) => ({ time: false, auto: false, distr: log ? 3 : 1, min, max, range });
   const { options, host } = chart;
   chart.plot = new uPlot(
     {
