@@ -4,11 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { launch, ready, seriousFindings, text } from "./browser.mjs";
 import { serving } from "./serve.mjs";
 
 const SLEEP = ["/bin/sleep", "600"];
+const PROMOTE = JSON.parse(readFileSync(new URL("../../examples/hello/promote.json", import.meta.url)));
+const TRAIN = fileURLToPath(new URL("../../examples/hello/train.sh", import.meta.url));
 
 let browser;
 
@@ -159,6 +162,92 @@ test("controls are accessible in light, in dark and on a phone, and nothing move
       assert.equal(await top(), before);
       await page.context().close();
     }
+  });
+});
+
+// Waits until a tuning has ended.
+async function ended(tuning) {
+  while ((await described(tuning)).HyperParameterTuningEndTime === undefined)
+    await new Promise((done) => setTimeout(done, 200));
+}
+
+test("a live page compares up to four other tunings, in the chart and in a table", async () => {
+  await serving([TRAIN], ["--slots", "12"], async (url, submit) => {
+    const jobs = { one: 3, two: 4, three: 8, four: 12, five: 5, loss: 3 };
+    const tunings = Object.entries(jobs).map(([name, count]) =>
+      submit(name, ({ HyperParameterTuningJobConfig: config }) => {
+        config.ResourceLimits.MaxNumberOfTrainingJobs = count;
+        if (name === "loss") config.HyperParameterTuningJobObjective.Type = "Minimize";
+      }),
+    );
+    for (const tuning of tunings) await ended(await tuning);
+    const page = await live(`${url}/tuning-jobs/one`);
+    const rows = page.locator("#compare tbody tr");
+    // The colours of the lines of other tunings in the chart.
+    const lines = () =>
+      page.locator("#progress-chart canvas:not(.over)").evaluate((canvas) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const probe = document.body.appendChild(document.createElement("i"));
+        const counted = ["waiting", "cut"].map((name) => {
+          probe.style.color = `var(--${name})`;
+          const [r, g, b] = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+          let found = 0;
+          for (let i = 0; i < data.length; i += 4) found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
+          return found > 20;
+        });
+        probe.remove();
+        return counted;
+      });
+    assert.deepEqual(await lines(), [false, false]);
+    await page.getByText("Compare with").focus();
+    await page.keyboard.press("Enter");
+    const group = page.getByRole("group", { name: "Tunings to compare with" });
+    await group.getByLabel("two").waitFor();
+    assert.equal(await group.getByLabel("one").count(), 0);
+    for (const [index, name] of ["two", "three", "four", "five"].entries()) {
+      await group.getByLabel(name).focus();
+      await page.keyboard.press("Space");
+      await rows.nth(index + 1).waitFor();
+      assert.match(await page.locator("#compare [role=status]").textContent(), new RegExp(`^${name} is in`));
+    }
+    assert.equal((await lines())[1], true);
+    // The axis has grown: a new chart has the same.
+    const picture = () => page.locator("#progress-chart canvas:not(.over)").evaluate((canvas) => canvas.toDataURL());
+    const grown = await picture();
+    const by = (name) => page.getByRole("button", { name, exact: true }).click();
+    await by("time");
+    assert.deepEqual(await lines(), [true, true]);
+    await by("trials");
+    assert.ok(grown === (await picture()));
+    assert.equal(await group.getByLabel("loss").isDisabled(), true);
+    const cells = async (row) => (await rows.nth(row).locator("td").allTextContents()).map((cell) => cell.trim());
+    const other = await described(`${url}/tuning-jobs/three`);
+    const [name, status, best, launched, cost, time] = await cells(2);
+    assert.deepEqual([name, status, Number(launched)], ["three", "Completed", other.Controller.TrainingJobsLaunched]);
+    assert.ok(Math.abs(Number(best) - other.Controller.BestSeen.Value) < 1e-5, best);
+    assert.ok(Math.abs(Number(cost.slice(1)) - other.Controller.SpentUsd) < 1e-6, cost);
+    assert.match(time, /^\d+ s$/);
+    assert.deepEqual(await seriousFindings(page), []);
+    assert.equal(await page.getByText("not comparable").count(), 0);
+    await group.getByLabel("three").uncheck();
+    await group.getByLabel("loss").check();
+    await page.getByText("not comparable: loss minimizes accuracy, this tuning maximizes accuracy.").waitFor();
+    assert.deepEqual(page.problems, []);
+    // A deleted tuning has no document.
+    await group.getByLabel("two").uncheck();
+    assert.ok((await fetch(`${url}/tuning-jobs/two`, { method: "DELETE" })).ok);
+    await group.getByLabel("two").check();
+    await page.getByText("two cannot be loaded: no hyperparameter tuning job is named two").waitFor();
+    assert.equal(await group.getByLabel("two").isChecked(), false);
+    await page.setViewportSize({ width: 360, height: 740 });
+    const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= room, `${wide} wide at ${room}`);
+    const report = await browser.newPage();
+    await report.goto(`${url}/tuning-jobs/one/report`);
+    await ready(report);
+    assert.equal(await report.locator("#compare").count(), 0);
+    await report.close();
+    await page.context().close();
   });
 });
 

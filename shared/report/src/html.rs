@@ -41,6 +41,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/log.js"),
     include_str!("../assets/script/connection.js"),
     include_str!("../assets/script/controls.js"),
+    include_str!("../assets/script/compare.js"),
     include_str!("../assets/script/stream.js"),
     include_str!("../assets/script/main.js"),
 ];

@@ -12,7 +12,8 @@ function initControls(path) {
       event.preventDefault();
       request("PATCH", path, { [name]: Number(input.value) }, `${name} becomes ${input.value}.`);
     };
-    return [input, el("form", { onsubmit: send }, text, " ", el("button", { "aria-label": `Change ${label}` }, "Change"))];
+    const button = el("button", { "aria-label": `Change ${label}` }, "Change");
+    return [input, el("form", { onsubmit: send }, text, button)];
   };
   const [cap, capForm] = field("Cap in USD", "MaxCostUsd", { min: "0", step: "any" });
   const [parallel, parallelForm] = field("Parallel jobs", "MaxParallelTrainingJobs", { min: "1", step: "1" });

@@ -95,8 +95,12 @@ function extendDocument(delta) {
   return true;
 }
 
+// Returns whether the best value of a trial counts as a result.
+function counts(trial) {
+  return trial.best !== null && trial.outcome !== "failed" && !trial.refit;
+}
+
 function derive() {
-  const counts = (trial) => trial.best !== null && trial.outcome !== "failed" && !trial.refit;
   model.ranked = model.trials.filter(counts).sort((a, b) => gain(b.best, a.best) || a.number - b.number);
   model.ranked.forEach((trial, index) => (trial.rank = index + 1));
   if (model.hovered) model.hovered = model.trials[model.hovered.number] ?? null;
@@ -169,9 +173,8 @@ function settings(trial) {
   return model.head.parameters.map((parameter, index) => [parameter.name, setting(trial.values[index])]);
 }
 
-// Returns the time of the last change, in milliseconds since the submission.
-function lastTime() {
-  const { head, money } = model;
+// Returns the time of the last change of a document, in milliseconds since the submission.
+function lastTime({ head, money } = model) {
   const end = (head.ended ?? head.modified) - head.created;
   return Math.max(end, money.at[money.at.length - 1] ?? 0, 1000);
 }

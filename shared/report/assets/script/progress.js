@@ -8,14 +8,16 @@ function initProgress() {
     label: () =>
       `Best value so far by ${progressBy}: ${number(model.ranked[0].best)} after ${counted(model.trials.length, "trial")}`,
     height: () => 240,
-    x: () =>
-      progressBy === "trials"
-        ? { min: -0.5, max: Math.max(1, model.trials.length) - 0.5, label: "trial", steps: WHOLE_STEPS }
-        : { min: 0, max: lastTime() / 1000, label: "time since the submission", format: clockTick, steps: TIME_STEPS },
+    x: () => {
+      const max = Math.max(progressEnd(), ...loadedOthers().map((other) => other.ends[progressBy]));
+      return progressBy === "trials"
+        ? { min: -0.5, max, label: "trial", steps: WHOLE_STEPS }
+        : { min: 0, max, label: "time since the submission", format: clockTick, steps: TIME_STEPS };
+    },
     note: "progress-clipped",
-    y: () => ({ ...scoreRange(), label: model.head.metric }),
-    place: (trial) => placed(progressAt(trial), trial.best),
-    text: (trial) => (progressBy === "trials" ? null : `at ${clock(progressAt(trial) * 1000)}`),
+    y: () => ({ ...progressRange(), label: model.head.metric }),
+    place: (trial) => placed(progressAt(trial, progressBy, lastTime()), trial.best),
+    text: (trial) => (progressBy === "trials" ? null : `at ${clock(progressAt(trial, "time", lastTime()) * 1000)}`),
     draw: drawProgress,
   });
   for (const button of byId("progress-by").querySelectorAll("button")) {
@@ -38,24 +40,52 @@ function renderProgress() {
   refresh(progress);
 }
 
-// Returns the number of a trial, or the end of its last job in seconds since the submission.
-function progressAt(trial) {
-  return progressBy === "trials" ? trial.number : (trial.jobs.at(-1)?.ended ?? lastTime()) / 1000;
+// Returns the number of a trial, or the end of its last job in seconds since the submission. `end` is the time of the
+// last change in milliseconds.
+function progressAt(trial, by, end) {
+  return by === "trials" ? trial.number : (trial.jobs.at(-1)?.ended ?? end) / 1000;
+}
+
+// Returns the end of the line on the horizontal axis.
+function progressEnd() {
+  return progressBy === "trials" ? Math.max(1, model.trials.length) - 0.5 : lastTime() / 1000;
+}
+
+// Returns the range of the best values, with the best ones of compared tunings.
+function progressRange() {
+  const { min, max, clipped } = scoreEnds();
+  const bests = loadedOthers().flatMap((other) => other.points.trials.slice(-1).map(([, best]) => best));
+  return withMargin({ min: Math.min(min, ...bests), max: Math.max(max, ...bests), clipped }, 0.06);
+}
+
+// Returns the points of the line of a tuning: each trial that is better than all before, in order.
+function improvements(trials, by, { objective }, end) {
+  const inOrder = trials.filter(counts).map((trial) => [progressAt(trial, by, end), trial.best]);
+  let best = objective === "Maximize" ? -Infinity : Infinity;
+  return inOrder
+    .sort(([a], [b]) => a - b)
+    .filter(([, value]) => {
+      const isBetter = objective === "Maximize" ? value > best : value < best;
+      if (isBetter) best = value;
+      return isBetter;
+    });
 }
 
 function drawProgress(context, map) {
-  const inOrder = model.ranked.map((trial) => [progressAt(trial), trial.best]).sort(([a], [b]) => a - b);
-  context.strokeStyle = palette.accent;
   context.lineWidth = 2 * map.ratio;
+  drawOthers(context, map);
+  context.strokeStyle = palette.accent;
+  drawSteps(context, map, improvements(model.ranked, progressBy, model.head, lastTime()), progressEnd());
+}
+
+function drawSteps(context, map, points, end) {
   context.beginPath();
-  let [, best] = inOrder[0];
-  context.moveTo(map.x(inOrder[0][0]), map.y(best));
-  for (const [x, value] of inOrder) {
-    if (gain(value, best) <= 0) continue;
-    context.lineTo(map.x(x), map.y(best));
-    context.lineTo(map.x(x), map.y(value));
-    best = value;
+  let before = null;
+  for (const [x, value] of points) {
+    if (before !== null) context.lineTo(map.x(x), before);
+    before = map.y(value);
+    context.lineTo(map.x(x), before);
   }
-  context.lineTo(map.left + map.width, map.y(best));
+  if (before !== null) context.lineTo(map.x(end), before);
   context.stroke();
 }

@@ -2,7 +2,9 @@
 
 function follow(url) {
   byId("all").hidden = false;
-  initControls(new URL(url, location).pathname.replace(/\/events$/, ""));
+  const own = new URL(url, location).pathname.replace(/\/events$/, "");
+  initControls(own);
+  initCompare(own.replace(/\/[^/]*$/, ""));
   const listen = {
     document: (data) => {
       loadDocument(data);
