@@ -109,8 +109,8 @@ fn epochs(trial: &Trial) -> Box<dyn Iterator<Item = u32> + '_> {
 
 fn status(outcome: Outcome, interrupted: bool) -> &'static str {
     match outcome {
-        Outcome::Running | Outcome::Retrying if interrupted => "Interrupted",
-        Outcome::Running | Outcome::Retrying => "InProgress",
+        Outcome::Running | Outcome::Queued | Outcome::Retrying if interrupted => "Interrupted",
+        Outcome::Running | Outcome::Queued | Outcome::Retrying => "InProgress",
         Outcome::Waiting => "Waiting",
         Outcome::Complete => "Completed",
         Outcome::Stopped | Outcome::Cut => "Stopped",

@@ -166,6 +166,7 @@ impl Session {
             Some(_) | None => None,
         };
         drop(data);
+        self.print_slots(&config);
         let host = tokio::select! {
             host = self.open(config) => host?,
             () = signals.next() => return Ok(Exit::Interrupted),
@@ -215,6 +216,16 @@ impl Session {
         let slots = self.processes.slots.or_else(|| NonZeroU32::new(all).filter(|_| devices > 0))?;
         warn_of_idle_devices(devices, slots);
         Some(slots)
+    }
+
+    /// Prints how many training processes run at once, if the request allows more.
+    fn print_slots(&self, config: &HostConfig) {
+        let all = self.request.max_parallel().saturating_mul(self.request.instance_count());
+        let devices = u32::try_from(config.devices.len()).ok().filter(|count| *count > 0);
+        let most = config.slots.map(NonZeroU32::get).into_iter().chain(devices).min();
+        if let Some(most) = most.filter(|most| *most < all) {
+            print_err(&format!("at most {most} of {all} training processes at once; further jobs wait\n"));
+        }
     }
 
     /// Opens the host. Checks and records the training program once more before any job starts: another process may have

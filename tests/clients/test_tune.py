@@ -92,7 +92,7 @@ class Folder(unittest.TestCase):
 class Tune(Folder):
     def test_a_script_is_tuned_and_its_result_has_trials_a_frame_and_a_report(self):
         result = hyperband.tune("train.py", SPACE, "accuracy", **SETTINGS)
-        self.assertIn("trial 0: job started", self.messages.getvalue())
+        self.assertIn("trial 0: job ordered", self.messages.getvalue())
         self.assertEqual((result.name, result.status, result.data_dir), ("digits", "Completed", str(self.folder / ".hyperband")))
         self.assertEqual(len(result.trials), 6)
         self.assertEqual(result.trials[0]["HyperParameters"], {"rate": 0.25, "depth": 3, "kind": "b c"})

@@ -33,6 +33,23 @@ async function live(tuning, options = {}) {
   return page;
 }
 
+// Counts the pixels of a chart that have colours of the style.
+function pixels(page, id, names) {
+  return page.locator(`#${id} canvas:not(.over)`).evaluate((canvas, names) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const probe = document.body.appendChild(document.createElement("i"));
+    const counts = names.map((name) => {
+      probe.style.color = `var(--${name})`;
+      const wanted = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+      let found = 0;
+      for (let i = 0; i < data.length; i += 4) found += wanted.every((part, place) => data[i + place] === part);
+      return found;
+    });
+    probe.remove();
+    return counts;
+  }, names);
+}
+
 async function described(tuning) {
   return (await fetch(tuning)).json();
 }
@@ -183,21 +200,8 @@ test("a live page compares up to four other tunings, in the chart and in a table
     for (const tuning of tunings) await ended(await tuning);
     const page = await live(`${url}/tuning-jobs/one`);
     const rows = page.locator("#compare tbody tr");
-    // The colours of the lines of other tunings in the chart.
-    const lines = () =>
-      page.locator("#progress-chart canvas:not(.over)").evaluate((canvas) => {
-        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        const probe = document.body.appendChild(document.createElement("i"));
-        const counted = ["waiting", "cut"].map((name) => {
-          probe.style.color = `var(--${name})`;
-          const [r, g, b] = getComputedStyle(probe).color.match(/\d+/g).map(Number);
-          let found = 0;
-          for (let i = 0; i < data.length; i += 4) found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
-          return found > 20;
-        });
-        probe.remove();
-        return counted;
-      });
+    // Whether the chart has the colours of the lines of "three" and "four".
+    const lines = async () => (await pixels(page, "progress-chart", ["waiting", "cut"])).map((count) => count > 20);
     assert.deepEqual(await lines(), [false, false]);
     await page.getByText("Compare with").focus();
     await page.keyboard.press("Enter");
@@ -240,13 +244,38 @@ test("a live page compares up to four other tunings, in the chart and in a table
     await page.getByText("two cannot be loaded: no hyperparameter tuning job is named two").waitFor();
     assert.equal(await group.getByLabel("two").isChecked(), false);
     await page.setViewportSize({ width: 360, height: 740 });
-    const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(wide <= room, `${wide} wide at ${room}`);
+    await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth);
     const report = await browser.newPage();
     await report.goto(`${url}/tuning-jobs/one/report`);
     await ready(report);
     assert.equal(await report.locator("#compare").count(), 0);
     await report.close();
+    await page.context().close();
+  });
+});
+
+test("a job that waits for a slot is shown as waiting", async () => {
+  await serving(SLEEP, ["--slots", "1"], async (_, submit) => {
+    const page = await live(await submit("slots"));
+    await page.locator("#now-card").getByText("3 of them wait for a slot.").waitFor();
+    const phases = page.locator("#now-card tbody td:last-child");
+    await page.locator("#now-card").getByText("Training", { exact: true }).waitFor();
+    const counted = async (cells) =>
+      (await cells.allTextContents()).filter((text) => text === "waits for a slot").length;
+    assert.equal(await counted(phases), 3);
+    assert.equal(await page.locator("#outcomes").textContent(), "running 1waits for a slot 3");
+    assert.equal(await counted(page.locator("#table-body td")), 3);
+    assert.match(await text(page, "timeline-legend"), /^waits for a slot/);
+    // The waiting jobs are the bars with another colour than that of training.
+    const colours = await pixels(page, "timeline-chart", ["waits", "train"]);
+    assert.ok(colours[0] > 2 * colours[1] && colours[1] > 0, String(colours));
+    await page.locator("#table-body tr", { hasText: "waits for a slot" }).first().getByRole("button").click();
+    assert.match(await text(page, "detail-body"), /^waits for a slot/);
+    assert.match(await text(page, "detail-body"), /job \d+-0-1: waits for a slot, since/);
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: scheme });
+      assert.deepEqual(await seriousFindings(page), [], scheme);
+    }
     await page.context().close();
   });
 });

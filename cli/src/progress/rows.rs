@@ -183,7 +183,8 @@ fn phase(job: &Job) -> Option<&'static str> {
         return Some("stopping");
     }
     match job.phase {
-        JobPhase::Starting => Some("starting"),
+        // For a slot of this machine, or for instances.
+        JobPhase::Starting => Some("waiting"),
         JobPhase::Downloading => Some("downloading"),
         JobPhase::Interrupted => Some("interrupted"),
         JobPhase::Stopping => Some("stopping"),
@@ -213,7 +214,10 @@ fn waiting_text(by_level: &BTreeMap<u32, u32>) -> String {
 fn totals_row(view: &View<'_>, narrow: bool) -> String {
     let View { definition, state, elapsed_ms, .. } = view;
     let planned = definition.planned_jobs();
-    let mut parts = vec![format!("jobs {} of {planned}, {} running", state.launched, state.running())];
+    let jobs = state.jobs().filter(|(_, _, job)| job.holds_slot());
+    let (waiting, running): (Vec<_>, Vec<_>) = jobs.partition(|(_, _, job)| phase(job) == Some("waiting"));
+    let wait = if waiting.is_empty() { String::new() } else { format!(", {} waiting", waiting.len()) };
+    let mut parts = vec![format!("jobs {} of {planned}, {} running{wait}", state.launched, running.len())];
     let ledger = &state.ledger;
     // Without a price, costs are unknown, unless a stack reports them.
     if definition.job.rate.is_some() || ledger.cap.is_some() || ledger.spent.0 != 0 {
@@ -251,8 +255,9 @@ fn best_row(view: &View<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tuning::log::fact::{Fact, Recorded};
+    use tuning::log::fact::{Fact, JobKey, Recorded};
     use tuning::step::advance;
+    use tuning::unit::ids::RungId;
     use tuning::unit::time::Time;
     use wire::request::{PriceAnswer, Request};
     use wire::sample;
@@ -290,13 +295,27 @@ mod tests {
             let size = format!("{width}x{height}: {rows:#?}");
             assert!(rows.len() < height.max(2), "{size}");
             assert!(rows.iter().all(|row| row.chars().count() < width), "{size}");
-            assert!(rows[0].starts_with("jobs 40 of 100, 40 running"), "{size}");
+            assert!(rows[0].starts_with("jobs 40 of 100, 0 running, 40 waiting"), "{size}");
             let shown = rows.iter().filter(|row| row.contains("─")).count();
             assert_eq!(shown, jobs, "{size}");
             if height > 4 {
                 assert_eq!(rows.last().unwrap(), &format!("+{} more", 40 - jobs), "{size}");
             }
         }
+    }
+
+    #[test]
+    fn a_job_without_a_process_waits() {
+        let (definition, mut state) = running(3, &json!({}));
+        let job = JobKey { trial: TrialId(1), rung: RungId(0), attempt: 1 };
+        let (phase, started) = (JobPhase::Training, Some(Time(1)));
+        let fact = Fact::JobStateChanged { job, phase, started, ended: None, message: None };
+        advance(&definition, &mut state, 2, &[Recorded { key: "trains".to_owned(), at: Time(1), fact }]);
+        let view = View { definition: &definition, state: &state, best: None, elapsed_ms: 0, shown: (0, 0) };
+        let rows = rows(&view, 120, 50);
+        assert!(rows[0].starts_with("jobs 3 of 100, 1 running, 2 waiting"), "{rows:#?}");
+        let waits: Vec<bool> = rows.iter().skip(2).map(|row| row.ends_with("waiting")).collect();
+        assert_eq!(waits, [true, false, true], "{rows:#?}");
     }
 
     #[test]

@@ -60,6 +60,16 @@ fn processes_share_the_devices() {
 }
 
 #[test]
+fn run_prints_how_many_processes_run_at_once_if_the_request_allows_more() {
+    let world = World::new(SHOW);
+    let limit = "at most 1 of 2 training processes at once; further jobs wait\n";
+    let printed = |options: &[&str]| world.run(options).with_code(0).err.contains(limit);
+    assert!(printed(&["--slots", "1", "--jobs", "2"]));
+    assert!(printed(&["--devices", "0", "--jobs", "2", "--fresh"]));
+    assert!(!printed(&["--slots", "2", "--jobs", "2", "--fresh"]));
+}
+
+#[test]
 fn limits_of_the_command_line_replace_those_of_the_request() {
     let world = World::new(SHOW);
     let ended = world.run(&["--jobs", "2", "--max-time", "2m", "--max-cost", "3", "--output", "json"]);

@@ -43,13 +43,13 @@ fn promotions_appear_in_all_outputs() {
     world.write_request("request.json", &in_rounds());
     let ran = world.run(&[]).with_code(0);
     assert!(ran.err.starts_with("t: up to 22 training jobs, 2 in parallel\n"), "{}", ran.err);
-    assert_eq!(count(&ran.err, " job started in bracket "), 17, "{}", ran.err);
+    assert_eq!(count(&ran.err, " job ordered in bracket "), 17, "{}", ran.err);
     assert_eq!(count(&ran.err, " and waits for a promotion: "), 9 + 3 + 5, "{}", ran.err);
     assert_eq!(count(&ran.err, " promoted from rung 0 to train to epoch 3: "), 3, "{}", ran.err);
     assert_eq!(count(&ran.err, "; the best 3 may all continue"), 3, "{}", ran.err);
     assert_eq!(count(&ran.err, " to train to epoch 9: "), 2, "{}", ran.err);
     assert_eq!(count(&ran.err, "; the best 1 may continue"), 2, "{}", ran.err);
-    assert_eq!(count(&ran.err, ": job 2 started in bracket 0, to epoch 3, at most $"), 3, "{}", ran.err);
+    assert_eq!(count(&ran.err, ": job 2 ordered in bracket 0, to epoch 3, at most $"), 3, "{}", ran.err);
     assert_eq!(count(&ran.err, " is over: not promoted from rung "), 12, "{}", ran.err);
     assert!(ran.out.contains("trials     17: 5 trained to epoch 9, 12 ended earlier\n"), "{}", ran.out);
     assert!(ran.out.contains("jobs       22: 22 ran to the end\n"), "{}", ran.out);

@@ -56,7 +56,7 @@ fn remote_and_local_tunings_have_the_same_output() {
     let watched = world.at(&stack, &["watch", "t", "--interval", "0.1"]).with_code(0);
     let shown = ended(run).with_code(0);
     for event in
-        ["trial 0: job started in bracket 0", "best so far", "rung 0 at epoch 3", "the tuning has ended"]
+        ["trial 0: job ordered in bracket 0", "best so far", "rung 0 at epoch 3", "the tuning has ended"]
     {
         assert!(watched.err.contains(event), "{event} in {watched:?}");
     }
@@ -89,7 +89,7 @@ fn an_ended_local_tuning_can_be_watched() {
     world.run(&[]).with_code(0);
     let watched = world.hyperband(&["watch", "t", "--interval", "0.1"]).with_code(0);
     assert!(
-        watched.err.contains("trial 0: job started") && watched.err.contains("the tuning has ended"),
+        watched.err.contains("trial 0: job ordered") && watched.err.contains("the tuning has ended"),
         "{watched:?}"
     );
     assert!(watched.out.starts_with("t: Completed, all training jobs were launched\n"), "{watched:?}");

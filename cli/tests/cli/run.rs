@@ -19,7 +19,7 @@ fn run_prints_its_result_as_text() {
     }
     for part in [
         "t: up to 6 training jobs, 2 in parallel",
-        "trial 0: job started",
+        "trial 0: job ordered",
         "rung 0 at epoch",
         "best so far",
         "s billed, $",

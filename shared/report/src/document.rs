@@ -78,6 +78,8 @@ pub struct Head {
     pub jobs_launched: u32,
     /// Number of running jobs.
     pub jobs_running: u32,
+    /// What a job waits for before it starts: "a slot" of this machine, or "instances".
+    pub starts_need: String,
     /// Epochs that all jobs trained. Repeated epochs count again.
     pub epochs: u64,
     /// Billed seconds of all jobs.
@@ -217,6 +219,8 @@ pub struct Trial {
 pub enum Outcome {
     /// A job of it runs.
     Running,
+    /// Its job waits for a slot of this machine, or for instances.
+    Queued,
     /// It waits at a rung for its promotion.
     Waiting,
     /// It waits for a further attempt.
@@ -306,10 +310,13 @@ pub struct Job {
     pub on_demand: bool,
 }
 
-/// A phase of a job on the timeline. A job waits before its first phase.
+/// A phase of a job on the timeline. A job that was ordered waits before its first phase too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// It is being prepared, or waits for instances.
+    /// It waits for a slot of this machine, or for instances.
+    #[serde(rename = "w")]
+    Waiting,
+    /// It downloads its data and its image.
     #[serde(rename = "s")]
     Starting,
     /// It trains.

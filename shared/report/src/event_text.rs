@@ -150,9 +150,9 @@ fn started(definition: &Definition, ruling: &Ruling, with_configuration: bool) -
     };
     let what = match (launch.resource, job.attempt) {
         _ if launch.refit => "training the best configuration once more".to_owned(),
-        (_, 1) => "job started".to_owned(),
+        (_, 1) => "job ordered".to_owned(),
         // The previous line says whether it is a promotion or a retry.
-        (Some(_), number) => format!("job {number} started"),
+        (Some(_), number) => format!("job {number} ordered"),
         (None, number) => format!("attempt {number}"),
     };
     let to = launch.resource.map_or_else(String::new, |level| format!(", to epoch {level}"));

@@ -1,8 +1,11 @@
 // The document with derived data, the filter, and the trial under the pointer. Charts subscribe to changes.
 
+// The outcome of a trial whose job waits for its start. The document says for what.
+const QUEUED = ["queued", "waits"];
 // The outcomes, in the order of legends.
 const OUTCOMES = [
   ["running", "running"],
+  QUEUED,
   ["waiting", "waits for promotion"],
   ["retrying", "waits for a retry"],
   ["complete", "complete"],
@@ -75,6 +78,7 @@ function pointNear(trial, epoch) {
 
 function loadDocument(data) {
   model.head = data.head;
+  QUEUED[1] = OUTCOME_WORDS.queued = `waits for ${data.head.startsNeed}`;
   model.trials = [];
   for (const trial of data.trials) model.trials[trial.number] = prepared(trial);
   model.money = data.money;
@@ -131,6 +135,11 @@ function applyFilter() {
     }
     return words.every((word) => searchText(trial).includes(word));
   });
+}
+
+// Returns whether a trial has a job that has not ended, or whose end is not settled.
+function isLive(trial) {
+  return trial.outcome === "running" || trial.outcome === "queued";
 }
 
 // Returns the text that the filter searches.

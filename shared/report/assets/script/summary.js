@@ -72,7 +72,8 @@ function course() {
   const { head } = model;
   if (head.interrupted) return "The run was interrupted.";
   if (head.reason) return sentence(head.reason);
-  if (head.jobsRunning > 0) return "Training jobs run.";
+  if (model.trials.some((trial) => trial.outcome === "running")) return "Training jobs run.";
+  if (head.jobsRunning > 0) return `Training jobs wait for ${head.startsNeed}.`;
   if (head.pausedSince) return "The user paused the tuning.";
   return head.waitingFor ? "The tuning waits." : "No job runs yet.";
 }
@@ -120,16 +121,14 @@ function best() {
 function counting(seen) {
   const trial = model.trials[seen.trial];
   if (trial.outcome === "failed") return "It failed.";
-  return trial.outcome === "running" ? "It still runs." : `Its last value is ${number(trial.last)}.`;
+  return isLive(trial) ? "It still runs." : `Its last value is ${number(trial.last)}.`;
 }
 
 // Returns by how much the best job is better than the next and than the median. The last values choose the best job, so
 // they are compared.
 function margins() {
   const { trial: number_, last } = model.head.best;
-  const others = model.ranked.filter(
-    (trial) => trial.number !== number_ && trial.last !== null && trial.outcome !== "running",
-  );
+  const others = model.ranked.filter((trial) => trial.number !== number_ && trial.last !== null && !isLive(trial));
   if (others.length === 0 || last === null) return null;
   others.sort((a, b) => gain(b.last, a.last) || a.number - b.number);
   const line = (label, trial) => {
@@ -185,7 +184,7 @@ function cost() {
 
 function now() {
   const { head } = model;
-  const all = model.trials.filter((trial) => trial.outcome === "running");
+  const all = model.trials.filter(isLive);
   // A trial counts as running until its job is settled.
   const running = all.filter((trial) => trial.jobs[trial.jobs.length - 1]?.ended === undefined);
   const waiting = head.waitingFor;
@@ -209,6 +208,9 @@ function now() {
       el("p", { class: "lead" }, `${counted(running.length, "trial")}, at most ${count(head.maxParallel)} at a time`),
     );
   else if (!waiting) lines.push(el("p", { class: "lead" }, head.pausedSince ? "Nothing runs." : "No job runs yet."));
+  const queued = running.filter((trial) => trial.outcome === "queued").length;
+  if (queued && head.ended === null && !head.interrupted)
+    lines.push(el("p", {}, `${count(queued)} of them ${queued === 1 ? "waits" : "wait"} for ${head.startsNeed}.`));
   if (head.pausedSince) lines.push(el("p", {}, `Paused by the user since ${utc(head.pausedSince)}.`));
   if (waiting) {
     lines.push(
@@ -253,7 +255,7 @@ function runningTable(running) {
       el("td", {}, trialLink(trial.number, null, "now")),
       el("td", { class: "n" }, goal ? `${trial.epochs}/${goal}` : trial.epochs),
       el("td", { class: "n" }, number(trial.last)),
-      el("td", {}, job?.state ?? ""),
+      el("td", {}, job ? stateText(job) : ""),
     );
   };
   const head = ["trial", "epoch", "last", "phase"].map((title, i) =>

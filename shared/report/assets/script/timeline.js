@@ -1,13 +1,14 @@
 // Timeline: each job is a bar in a lane, divided by its phases.
 
 const PHASES = [
-  ["waits", "waits"],
-  ["startup", "gets instances, starts"],
+  // Before its start. The document says for what.
+  ["waits"],
+  ["startup", "downloads"],
   ["train", "trains"],
   ["interrupted", "interrupted"],
   ["ending", "stops or saves"],
 ];
-const PHASE_OF = { s: "startup", t: "train", i: "interrupted", e: "ending" };
+const PHASE_OF = { w: "waits", s: "startup", t: "train", i: "interrupted", e: "ending" };
 const LANE_HEIGHT = 18;
 const LANES_HEIGHT_MAX = 460;
 
@@ -47,10 +48,6 @@ function initTimeline() {
     items: () => model.shown,
   });
   byId("timeline-home").addEventListener("click", () => home(timeline));
-  put(
-    byId("timeline-legend"),
-    PHASES.map(([name, words]) => el("span", {}, el("i", { class: `swatch ${name}` }), words)),
-  );
 }
 
 function renderTimeline() {
@@ -58,7 +55,14 @@ function renderTimeline() {
   byId("timeline-empty").hidden = bars.length > 0;
   byId("timeline-body").hidden = bars.length === 0;
   byId("timeline-tools").hidden = bars.length === 0;
-  if (bars.length) refresh(timeline);
+  if (!bars.length) return;
+  refresh(timeline);
+  put(
+    byId("timeline-legend"),
+    PHASES.map(([name, words]) =>
+      el("span", {}, el("i", { class: `swatch ${name}` }), name === "waits" ? OUTCOME_WORDS.queued : words),
+    ),
+  );
 }
 
 // Gives each job the first lane that is free when the job is ordered.
@@ -68,7 +72,7 @@ function arrange() {
   for (const trial of model.trials) {
     for (const job of trial?.jobs ?? []) {
       // A job that was cancelled before its start has no end.
-      const lives = trial.outcome === "running" && job === trial.jobs.at(-1);
+      const lives = isLive(trial) && job === trial.jobs.at(-1);
       const over = job.ended ?? (lives ? end : (job.phases.at(-1)?.[0] ?? job.ordered));
       all.push({ trial, job, from: job.ordered, to: Math.max(over, job.ordered) });
     }
@@ -137,8 +141,12 @@ function drawTimeline(context, map) {
   context.globalAlpha = 1;
 }
 
+function stateText(job) {
+  return job.state === "Starting" ? OUTCOME_WORDS.queued : job.state;
+}
+
 function jobText(job) {
   const time = job.ended === undefined ? `since ${clock(job.ordered)}` : `${clock(job.ordered)} to ${clock(job.ended)}`;
   const cost = job.cost === undefined ? "" : `, ${dollars(job.cost)}`;
-  return `job ${job.key}: ${job.state}${job.why ? ` (${job.why})` : ""}, ${time}${cost}`;
+  return `job ${job.key}: ${stateText(job)}${job.why ? ` (${job.why})` : ""}, ${time}${cost}`;
 }

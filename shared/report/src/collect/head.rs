@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hyperband::plan::Plan;
 use tuning::unit::ids::TrialId;
+use use_cases::describe::Place;
 use wire::describe::{TrainingJobSummary, TuningJob};
 
 use super::trial::Record;
@@ -11,6 +12,9 @@ use crate::best_model;
 use crate::document::{Best, Head, ModelOf, Parameter, Seen};
 use crate::event_text::end_words;
 use crate::follow::Follower;
+
+/// The Region in the ARNs of tunings on one machine.
+const LOCAL: &str = "local";
 
 /// Returns the head after the last step of `follower`.
 pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap<TrialId, Record>) -> Head {
@@ -39,6 +43,7 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
         max_parallel: own.max_parallel_training_jobs.unwrap_or(definition.limits.max_parallel),
         jobs_launched: totals.training_jobs_launched,
         jobs_running: base.counters.map_or(0, |counters| counters.in_progress),
+        starts_need: if Place::of_arn(&base.arn).region == LOCAL { "a slot" } else { "instances" }.to_owned(),
         epochs,
         billed_seconds,
         spent: totals.spent_usd,

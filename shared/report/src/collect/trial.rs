@@ -67,9 +67,10 @@ impl Record {
     /// Takes a fact about one of its jobs. `at` is its time since the submission.
     pub(super) fn note_fact(&mut self, at: i64, fact: &Fact) {
         let (job, phase) = match fact {
-            Fact::JobStarted { job } => (job, Phase::Starting),
+            Fact::JobStarted { job } => (job, Phase::Waiting),
             Fact::JobStateChanged { job, phase, .. } => match phase {
-                JobPhase::Starting | JobPhase::Downloading => (job, Phase::Starting),
+                JobPhase::Starting => (job, Phase::Waiting),
+                JobPhase::Downloading => (job, Phase::Starting),
                 JobPhase::Training => (job, Phase::Training),
                 JobPhase::Interrupted => (job, Phase::Interrupted),
                 JobPhase::Stopping | JobPhase::Uploading => (job, Phase::Ending),
@@ -195,6 +196,7 @@ impl Record {
             Some((outcome, why)) => (*outcome, Some(why.clone())),
             None if self.awaits.is_some() => (Outcome::Retrying, self.awaits.clone()),
             None if waits() => (Outcome::Waiting, Some("waits for its promotion".to_owned())),
+            None if last.is_some_and(|job| state_of(job) == "Starting") => (Outcome::Queued, None),
             None => (Outcome::Running, None),
         };
         let parameters = definition.space.parameters().iter();

@@ -136,6 +136,17 @@ fn a_delta_that_does_not_follow_changes_nothing() {
 }
 
 #[test]
+fn a_job_without_instances_waits() {
+    let played = Simulated::play(request("t", 4, 3, json!({})), &Setting::default());
+    let mut live = Live::new(played.tuning.clone(), &played.described(0));
+    live.advance(&played.steps[..1], &played.described(1));
+    let document = live.document();
+    let outcomes: Vec<Outcome> = document.trials.iter().map(|trial| trial.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Queued; 4]);
+    assert_eq!(document.head.starts_need, "instances");
+}
+
+#[test]
 fn a_running_tuning_shows_its_curves() {
     let setting = Setting { until_seconds: Some(130.0), ..Setting::default() };
     let played = Simulated::play(request("t", 24, 9, json!({})), &setting);
