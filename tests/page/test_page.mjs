@@ -96,6 +96,33 @@ test("the first screen shows what a tuning waits for, and why it ended", async (
   }
 });
 
+test("the chart of curves shows the rungs that trials can reach", async () => {
+  const levels = async (url) => {
+    const page = await open(browser, url);
+    const label = await page.locator("#curves-chart").getAttribute("aria-label");
+    await page.context().close();
+    return label.match(/, rungs at (.*)$/)?.[1] ?? "none";
+  };
+  // A bracket of these 30 jobs begins at epoch 3, none at epoch 1.
+  assert.equal(await levels(states.ended.url), "3, 6, 13");
+  assert.equal(await levels(states.median.url), "none");
+  for (const [min, max] of [
+    [7, 19],
+    [1, 2],
+  ]) {
+    const { url } = real.short(`short-${max}`, (body) => {
+      const resource = { MinResource: min, MaxResource: max };
+      body.HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig = resource;
+      body.Controller.ReductionFactor = 3;
+      body.TrainingJobDefinition.StaticHyperParameters.epochs = String(max);
+    });
+    assert.equal(await levels(url), "none", `${min} to ${max}`);
+  }
+  // A bracket without trials has no lines after the end.
+  const unused = changed("unused", states.ended, ({ head }) => (head.brackets[0].TrialsStarted = 0));
+  assert.equal(await levels(unused), "none");
+});
+
 test("every chart draws, and an empty tuning has none", async () => {
   for (const [name, { url, described }] of Object.entries(states)) {
     const page = await open(browser, url);

@@ -75,6 +75,12 @@ export const real = {
       delete job.StoppingCondition.MaxWaitTimeInSeconds;
       job.ResourceConfig = { KeepAlivePeriodInSeconds: 60 };
     }),
+  // Three trials of other epochs.
+  short: (name, change) =>
+    run(name, "request.json", (body) => {
+      body.HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs = 3;
+      change(body);
+    }),
   // Values of a user that are markup, a formula, and text with quotes.
   hostile: () =>
     run("hostile", "request.json", (body) => {

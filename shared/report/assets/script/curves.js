@@ -8,13 +8,16 @@ let epochsLog = false;
 
 function initCurves() {
   curves = createChart(byId("curves-chart"), {
-    label: () => `Learning curves: ${model.head.metric} by epoch of ${counted(model.shown.length, "trial")}`,
+    label: () => {
+      const rungs = rungLevels().length ? `, rungs at ${rungLevels().join(", ")}` : "";
+      return `Learning curves: ${model.head.metric} by epoch of ${counted(model.shown.length, "trial")}${rungs}`;
+    },
     height: () => (innerWidth < 600 ? 300 : 420),
     x: () => ({
       ...widened(epochRange()),
       log: epochsLog,
       label: "epoch",
-      ticks: epochsLog ? levels() : null,
+      ticks: epochsLog ? [...new Set([1, ...rungLevels(), epochRange().max])] : null,
       steps: WHOLE_STEPS,
     }),
     y: () => ({ ...valueRange(model.trials), label: model.head.metric }),
@@ -43,10 +46,11 @@ function renderCurves() {
   if (any) refresh(curves);
 }
 
-// Returns the levels of the rungs, and the last epoch.
-function levels() {
-  const all = new Set([1, ...model.head.brackets.flatMap((bracket) => bracket.Rungs.map((rung) => rung.Resource))]);
-  if (!model.head.brackets.length) all.add(epochRange().max);
+// Returns the levels at which trials are compared, in the brackets that have trials or can still get some.
+function rungLevels() {
+  const { brackets, ended } = model.head;
+  const open = brackets.filter((bracket) => bracket.TrialsStarted > 0 || ended === null);
+  const all = new Set(open.flatMap((bracket) => bracket.Rungs.slice(0, -1).map((rung) => rung.Resource)));
   return [...all].sort((a, b) => a - b);
 }
 
@@ -97,7 +101,6 @@ function drawCurves(context, map) {
 }
 
 function drawRungs(context, map) {
-  const last = model.head.maxEpochs;
   context.save();
   context.strokeStyle = palette.muted;
   context.fillStyle = palette.muted;
@@ -107,7 +110,7 @@ function drawRungs(context, map) {
   context.textAlign = "left";
   context.textBaseline = "alphabetic";
   let free = -Infinity;
-  for (const level of levels().filter((level) => model.head.brackets.length && level < last)) {
+  for (const level of rungLevels()) {
     const x = Math.round(map.x(level)) + 0.5;
     context.beginPath();
     context.moveTo(x, map.top);
