@@ -84,7 +84,7 @@ test("the controls of a live page change limits, pause, resume and stop, by keyb
     await report.close();
     const page = await live(tuning);
     const answer = page.locator("#controls .answer");
-    const parallel = page.getByLabel("Parallel jobs");
+    const parallel = page.getByRole("spinbutton", { name: "Parallel jobs" });
     assert.equal(await parallel.inputValue(), "4");
     await parallel.focus();
     await page.keyboard.press("ControlOrMeta+A");
@@ -93,7 +93,7 @@ test("the controls of a live page change limits, pause, resume and stop, by keyb
     await page.locator("#now-card, #controls .answer").getByText("MaxParallelTrainingJobs becomes 2.").waitFor();
     await page.locator("#now-card").getByText("at most 2 at a time").waitFor();
     assert.equal((await described(tuning)).Controller.MaxParallelTrainingJobs, 2);
-    const cap = page.getByLabel("Cap in USD");
+    const cap = page.getByRole("spinbutton", { name: "Cap in USD" });
     assert.equal(await cap.inputValue(), "0.5");
     await cap.fill("0.75");
     await page.keyboard.press("Enter");
