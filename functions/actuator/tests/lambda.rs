@@ -8,7 +8,7 @@ use lambda_host::{Invoked, STACK, Stage};
 use loopback::{Answer, Call, Service};
 use serde_json::{Value, json};
 use tuning::log::reasons::StopWhy;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder};
 use tuning::unit::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::item::Item;
@@ -171,13 +171,15 @@ async fn a_bill_and_a_log_are_read_and_a_notice_is_published() {
     let service = Service::start(account);
     let (stage, id, _) = ordered(&service).await;
     let job = parse_job_key("0-0-1").unwrap();
-    let rest = Order::ReadRest {
+    let rest = Order::Read(ReadOrder::Rest {
         job,
         ordered: Time(1_700_000_000_000),
         ended: Time(1_700_000_160_000),
         at_once: false,
-    };
-    for order in [Order::ReadBill { job }, rest, Order::CapReached { percent: 50 }] {
+    });
+    for order in
+        [Order::Read(ReadOrder::Bill { job }), rest, Order::Notice(NoticeOrder::CapReached { percent: 50 })]
+    {
         let row = ActionRow::pending(order).row(&id);
         stage.table.table().write(Write::Put(row, Condition::NotExists)).await.unwrap();
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use tuning::decide::deadline;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::state::{State, Status};
 use tuning::step::{Step, advance};
 use tuning::unit::ids::TrialId;
@@ -200,23 +200,27 @@ impl Simulation<'_> {
                 self.happens(Fact::StopAccepted { job: *job });
                 self.end(*job, JobEnd::Stopped);
             }
-            Order::ReadBill { job } => {
+            Order::Read(ReadOrder::Bill { job }) => {
                 let ended = self.jobs.get(job).and_then(|job| job.ended).unwrap_or(self.now);
                 let shows = ended.saturating_add(milliseconds(self.setting.settle_seconds));
                 self.queue.push(shows.max(self.now), Event::Billed(*job));
             }
-            Order::ReadRest { job, .. } => self.happens(Fact::RestRead { job: *job }),
-            Order::ReadLog { job, streams } => self.happens(Fact::LogRead { job: *job, streams: *streams }),
-            Order::Look { job, since } => self.happens(Fact::SilenceSeen { job: *job, since: *since }),
-            Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. } => self.happens(Fact::NoticeGiven { notice: order.action() }),
-            Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. }
-            | Order::TuningEnded { .. } => {}
+            Order::Read(ReadOrder::Rest { job, .. }) => self.happens(Fact::RestRead { job: *job }),
+            Order::Read(ReadOrder::Log { job, streams }) => {
+                self.happens(Fact::LogRead { job: *job, streams: *streams });
+            }
+            Order::Read(ReadOrder::Silence { job, since }) => {
+                self.happens(Fact::SilenceSeen { job: *job, since: *since });
+            }
+            Order::Notice(
+                NoticeOrder::CapReached { .. }
+                | NoticeOrder::MonthCapReached { .. }
+                | NoticeOrder::OverrunSeen
+                | NoticeOrder::CapacityLacking { .. },
+            ) => {
+                self.happens(Fact::NoticeGiven { notice: order.action() });
+            }
+            Order::Pool(_) | Order::Grant(_) | Order::Notice(NoticeOrder::TuningEnded { .. }) => {}
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, Recorded as RecordedFact};
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling, Verdict};
 use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::{BracketId, RungId, TrialId};
@@ -94,8 +94,10 @@ fn rulings_are_counted_by_kind() {
 
 #[test]
 fn tuning_events_are_logged_with_their_step() {
-    let ended = |why| Ruling::Order(Order::TuningEnded { why });
-    let month_cap = |percent| Ruling::Order(Order::MonthCapReached { month: "2026-09".to_owned(), percent });
+    let ended = |why| Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why }));
+    let month_cap = |percent| {
+        Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month: "2026-09".to_owned(), percent }))
+    };
     for (rulings, level, message, counted) in [
         (vec![ended(EndReason::MaxJobs)], "INFO", "a tuning ended: MaxJobs", vec!["TuningsEnded"]),
         (
@@ -105,13 +107,13 @@ fn tuning_events_are_logged_with_their_step() {
             vec!["TuningsEnded", "TuningsFailed"],
         ),
         (
-            vec![Ruling::Order(Order::OverrunSeen)],
+            vec![Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen))],
             "ERROR",
             "a training job costs more than was reserved for it: running and later jobs reserve the excess too",
             vec!["BudgetOverruns"],
         ),
         (
-            vec![Ruling::Order(Order::CapReached { percent: 80 })],
+            vec![Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent: 80 }))],
             "WARN",
             "80 % of the tuning's cap is spent",
             vec!["CapNotices"],

@@ -4,7 +4,7 @@ use search::Configuration;
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::state::Incumbent;
 use tuning::state::failures::cause;
 use tuning::trial::summary::JobSummary;
@@ -95,21 +95,15 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
         Ruling::Order(Order::Start { .. }) => started(definition, ruling, true)?,
         Ruling::Order(
             // The comparison at the rung has its own line.
-            Order::Stop { why: StopWhy::Rung { .. }, .. }
-            | Order::ReadBill { .. }
-            | Order::ReadLog { .. }
-            | Order::ReadRest { .. }
-            | Order::Look { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. },
+            Order::Stop { why: StopWhy::Rung { .. }, .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_),
         ) => return None,
         Ruling::Order(Order::Stop { job, why }) => {
             format!("trial {}: {}", job.trial, words::stop(*why))
         }
-        Ruling::Order(Order::CapReached { percent }) => words::cap_reached(*percent),
-        Ruling::Order(Order::MonthCapReached { month, percent }) => words::month_cap_reached(month, *percent),
+        Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => words::cap_reached(*percent),
+        Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month, percent })) => {
+            words::month_cap_reached(month, *percent)
+        }
         Ruling::SettledInFull { job, amount } => {
             format!("trial {}: {}", job.trial, words::settled(definition, *amount))
         }
@@ -137,10 +131,14 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
             let end = clean(&words::end(how, limit));
             format!("trial {trial} is over: {end}{}{}{}", values(job), billed(definition, job), remark(job))
         }
-        Ruling::Order(Order::OverrunSeen) => words::OVERRUN.to_owned(),
-        Ruling::Order(Order::CapacityLacking { .. }) => words::CAPACITY_LACKING.to_owned(),
+        Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => words::OVERRUN.to_owned(),
+        Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => {
+            words::CAPACITY_LACKING.to_owned()
+        }
         Ruling::TuningEnding { why } => format!("no more jobs: {}", why.message()),
-        Ruling::Order(Order::TuningEnded { why }) => format!("the tuning has ended: {}", why.message()),
+        Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
+            format!("the tuning has ended: {}", why.message())
+        }
     })
 }
 

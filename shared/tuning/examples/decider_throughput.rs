@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use search::{Domain, Parameter, Scaling, Space};
 use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Strategy};
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
 use tuning::unit::epochs::Epochs;
@@ -65,7 +65,7 @@ impl Service {
                 self.running.retain(|(other, _, _)| other != job);
                 self.phase(*job, JobPhase::Ended(JobEnd::Stopped));
             }
-            Ruling::Order(Order::ReadBill { job }) => {
+            Ruling::Order(Order::Read(ReadOrder::Bill { job })) => {
                 self.put(Fact::JobDescribed {
                     job: *job,
                     end: if self.trained.contains_key(&job.trial) {
@@ -81,16 +81,16 @@ impl Service {
                 });
                 self.put(Fact::BillsConfirmed { bills: vec![(*job, 100)] });
             }
-            Ruling::Order(Order::ReadRest { job, .. }) => self.put(Fact::RestRead { job: *job }),
-            Ruling::Order(Order::ReadLog { job, streams }) => {
+            Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => self.put(Fact::RestRead { job: *job }),
+            Ruling::Order(Order::Read(ReadOrder::Log { job, streams })) => {
                 self.put(Fact::LogRead { job: *job, streams: *streams });
             }
-            Ruling::Order(
-                Order::CapReached { .. }
-                | Order::MonthCapReached { .. }
-                | Order::OverrunSeen
-                | Order::CapacityLacking { .. },
-            ) => {
+            Ruling::Order(Order::Notice(
+                NoticeOrder::CapReached { .. }
+                | NoticeOrder::MonthCapReached { .. }
+                | NoticeOrder::OverrunSeen
+                | NoticeOrder::CapacityLacking { .. },
+            )) => {
                 self.put(Fact::NoticeGiven { notice: ruling.order().map(Order::action).unwrap_or_default() });
             }
             Ruling::TrialJudged { .. }
@@ -105,12 +105,10 @@ impl Service {
             | Ruling::TrialFinished { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
-                Order::Look { .. }
-                | Order::ReadPool { .. }
-                | Order::ReleasePool { .. }
-                | Order::RequestGrant { .. }
-                | Order::ReturnGrant { .. }
-                | Order::TuningEnded { .. },
+                Order::Read(ReadOrder::Silence { .. })
+                | Order::Pool(_)
+                | Order::Grant(_)
+                | Order::Notice(NoticeOrder::TuningEnded { .. }),
             ) => {}
         }
     }

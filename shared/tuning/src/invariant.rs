@@ -102,20 +102,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         | Ruling::TrialFinished { .. }
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
-            Order::Stop { .. }
-            | Order::ReadBill { .. }
-            | Order::ReadLog { .. }
-            | Order::ReadRest { .. }
-            | Order::Look { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. }
-            | Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::TuningEnded { .. },
+            Order::Stop { .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_) | Order::Notice(_),
         ) => None,
     }
 }

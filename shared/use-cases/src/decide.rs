@@ -13,7 +13,7 @@ use serde_json::Value;
 use tuning::decide::settled_by;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Launch, Order, Ruling};
+use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Advance, Step, advance, missing};
 use tuning::trial::summary::JobSummary;
@@ -415,8 +415,9 @@ fn ends_at_cap(step: &Step) -> bool {
             ruling,
             Ruling::TuningEnding { why: EndReason::CostCap }
                 | Ruling::Order(
-                    Order::TuningEnded { why: EndReason::CostCap | EndReason::Failed(_) }
-                        | Order::Start { launch: Launch { refit: true, .. }, .. }
+                    Order::Notice(NoticeOrder::TuningEnded {
+                        why: EndReason::CostCap | EndReason::Failed(_)
+                    }) | Order::Start { launch: Launch { refit: true, .. }, .. }
                 )
         )
     })

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use tuning::log::fact::{Fact, Recorded};
 use tuning::log::reasons::StopWhy;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{GrantOrder, Order, PoolOrder, ReadOrder};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
 use wire::events::job_state::cut_message;
@@ -222,22 +222,18 @@ where
     /// Returns the time from which all lines that an order needs can be read.
     fn readable_at(&self, order: &Order) -> Time {
         match order {
-            Order::ReadRest { ended, at_once: false, .. } => *ended + self.log_lag_ms,
-            Order::ReadRest { at_once: true, .. }
+            Order::Read(ReadOrder::Rest { ended, at_once: false, .. }) => *ended + self.log_lag_ms,
+            Order::Read(
+                ReadOrder::Rest { at_once: true, .. }
+                | ReadOrder::Bill { .. }
+                | ReadOrder::Log { .. }
+                | ReadOrder::Silence { .. },
+            )
             | Order::Start { .. }
             | Order::Stop { .. }
-            | Order::ReadBill { .. }
-            | Order::ReadLog { .. }
-            | Order::Look { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. }
-            | Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::TuningEnded { .. } => Time::EPOCH,
+            | Order::Pool(_)
+            | Order::Grant(_)
+            | Order::Notice(_) => Time::EPOCH,
         }
     }
 
@@ -276,23 +272,21 @@ where
         match &row.order {
             Order::Start { .. } => self.start(id, row, earlier).await,
             Order::Stop { job, .. } => self.stop(id, *job).await,
-            Order::ReadBill { job } => self.bill(id, *job).await,
-            Order::ReadRest { job, ordered, ended, at_once } => {
+            Order::Read(ReadOrder::Bill { job }) => self.bill(id, *job).await,
+            Order::Read(ReadOrder::Rest { job, ordered, ended, at_once }) => {
                 self.read_rest(id, *job, *ordered..*ended, *at_once, row.tries, pages).await
             }
-            Order::ReadLog { job, streams } => self.read(id, *job, *streams, pages).await,
-            Order::Look { job, since } => self.look(id, *job, *since, pages).await,
-            Order::ReadPool { job, n, last } => self.read_pool(id, *job, *n, *last).await,
-            Order::ReleasePool { job } => self.release_pool(id, *job).await,
-            Order::RequestGrant { n, least, wanted } => self.grant(id, *n, *least, *wanted).await,
-            Order::ReturnGrant { n, month, amount, moved_to } => {
+            Order::Read(ReadOrder::Log { job, streams }) => self.read(id, *job, *streams, pages).await,
+            Order::Read(ReadOrder::Silence { job, since }) => self.look(id, *job, *since, pages).await,
+            Order::Pool(PoolOrder::Read { job, n, last }) => self.read_pool(id, *job, *n, *last).await,
+            Order::Pool(PoolOrder::Release { job }) => self.release_pool(id, *job).await,
+            Order::Grant(GrantOrder::Request { n, least, wanted }) => {
+                self.grant(id, *n, *least, *wanted).await
+            }
+            Order::Grant(GrantOrder::Return { n, month, amount, moved_to }) => {
                 self.return_grant(id, *n, (month, moved_to.as_deref()), *amount).await
             }
-            Order::TuningEnded { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::CapReached { .. }
-            | Order::MonthCapReached { .. } => self.notice(id, row).await,
+            Order::Notice(_) => self.notice(id, row).await,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::telemetry::{Entry, Report};
 use serde_json::Value;
 use tuning::log::fact::Fact;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::step::Step;
 use tuning::unit::time::Time;
 use use_cases::decide::Decided;
@@ -48,25 +48,25 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
             Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => {
                 report.add(TRIALS_STOPPED, 1_u64);
             }
-            Ruling::Order(Order::CapReached { percent }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
                 report.add(CAP_NOTICES, 1_u64);
                 report.log(entry(Entry::warn(&words::cap_reached(*percent))));
             }
-            Ruling::Order(Order::MonthCapReached { month, percent }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month, percent })) => {
                 report.add(CAP_NOTICES, 1_u64);
                 // Half of a month's money is granted in every ordinary month.
                 report.add(MONTH_CAP_NOTICES, u64::from(*percent > 50));
                 report.log(entry(Entry::warn(&words::month_cap_reached(month, *percent))));
             }
-            Ruling::Order(Order::OverrunSeen) => {
+            Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => {
                 report.add(BUDGET_OVERRUNS, 1_u64);
                 report.log(entry(Entry::error(words::OVERRUN)));
             }
-            Ruling::Order(Order::CapacityLacking { .. }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => {
                 report.add(CAPACITY_WAITS, 1_u64);
                 report.log(entry(Entry::warn(words::CAPACITY_LACKING)));
             }
-            Ruling::Order(Order::TuningEnded { why }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
                 let failed = matches!(why, EndReason::Failed(_));
                 report.add(TUNINGS_ENDED, 1_u64);
                 report.add(TUNINGS_FAILED, u64::from(failed));
@@ -84,16 +84,7 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
             | Ruling::AttemptAwaited { .. }
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
-                Order::Start { .. }
-                | Order::Stop { .. }
-                | Order::ReadBill { .. }
-                | Order::ReadLog { .. }
-                | Order::ReadRest { .. }
-                | Order::Look { .. }
-                | Order::ReadPool { .. }
-                | Order::ReleasePool { .. }
-                | Order::RequestGrant { .. }
-                | Order::ReturnGrant { .. },
+                Order::Start { .. } | Order::Stop { .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_),
             ) => {}
         }
     }

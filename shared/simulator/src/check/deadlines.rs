@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::log::fact::{Fact, JobEnd, JobKey};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::trial::summary::JobSummary;
 use use_cases::memory::Change;
 use wire::item::Item;
@@ -82,10 +82,10 @@ impl Deadlines {
         match ruling {
             Ruling::Order(Order::Stop { job, .. }) => _ = self.stops.insert(of(job), now),
             Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
-            Ruling::Order(Order::ReadLog { job, streams }) => {
+            Ruling::Order(Order::Read(ReadOrder::Log { job, streams })) => {
                 _ = self.reads.insert((of(job), *streams), now);
             }
-            Ruling::TuningEnding { .. } | Ruling::Order(Order::TuningEnded { .. }) => {
+            Ruling::TuningEnding { .. } | Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { .. })) => {
                 self.endings.entry(id.to_owned()).or_insert(now);
             }
             _ => {}

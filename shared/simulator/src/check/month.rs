@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tuning::log::fact::Fact;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{GrantOrder, Order, Ruling};
 use use_cases::memory::Change;
 use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
 
@@ -55,7 +55,9 @@ impl Checker {
             {
                 let rulings = stored::step(new).map(|step| step.rulings).unwrap_or_default();
                 for ruling in rulings {
-                    if let Ruling::Order(Order::ReturnGrant { n, month, amount, moved_to }) = ruling {
+                    if let Ruling::Order(Order::Grant(GrantOrder::Return { n, month, amount, moved_to })) =
+                        ruling
+                    {
                         self.months.ordered.insert((id.to_owned(), n), (month, amount.0, moved_to));
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, PoolOrder, Ruling};
 use tuning::unit::ids::ChoiceId;
 
 use super::{Book, Money};
@@ -94,7 +94,7 @@ impl Book {
     pub(super) fn pool_ruling(&mut self, ruling: &Ruling) -> Result<(), String> {
         let now = self.pools.clock;
         match ruling {
-            Ruling::Order(Order::ReadPool { job, n, last }) => {
+            Ruling::Order(Order::Pool(PoolOrder::Read { job, n, last })) => {
                 let pool = self.pool(*job)?;
                 let in_order = std::mem::replace(&mut pool.read, *n) + 1 == *n && !pool.released;
                 let due = !last || now >= pool.until;
@@ -105,7 +105,7 @@ impl Book {
                     )
                 })
             }
-            Ruling::Order(Order::ReleasePool { job }) => {
+            Ruling::Order(Order::Pool(PoolOrder::Release { job })) => {
                 let pool = self.pool(*job)?;
                 let twice = std::mem::replace(&mut pool.released, true);
                 (!twice)

@@ -3,7 +3,7 @@
 use search::Configuration;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{Launch, Order, Ruling};
+use tuning::log::ruling::{GrantOrder, Launch, NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::planted::fold;
 use tuning::step::{Step, load};
 use tuning::unit::ids::{BracketId, CohortId, TrialId};
@@ -128,21 +128,23 @@ impl Book {
         self.decisions.record(ruling);
         self.notices.extend(ruling.order().map(Order::action).filter(|action| action.starts_with("notice-")));
         match ruling {
-            Ruling::Order(Order::RequestGrant { least, wanted, .. }) => {
+            Ruling::Order(Order::Grant(GrantOrder::Request { least, wanted, .. })) => {
                 let sound = self.has_grants && least.0 > 0 && least <= wanted && self.can_request_money();
                 sound
                     .then_some(())
                     .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
             }
-            Ruling::Order(Order::ReturnGrant { amount, moved_to, .. }) => {
+            Ruling::Order(Order::Grant(GrantOrder::Return { amount, moved_to, .. })) => {
                 let left = self.granted.checked_sub(if moved_to.is_none() { amount.0 } else { 0 });
                 self.granted = left.ok_or("P1: more money was returned than granted")?;
                 Ok(())
             }
-            Ruling::Order(Order::CapReached { .. } | Order::MonthCapReached { .. }) => Ok(()),
+            Ruling::Order(Order::Notice(
+                NoticeOrder::CapReached { .. } | NoticeOrder::MonthCapReached { .. },
+            )) => Ok(()),
             Ruling::Order(Order::Start { .. }) => self.check_start(ruling),
             Ruling::Order(Order::Stop { job, why }) => self.check_stop(*job, *why),
-            Ruling::Order(Order::ReadBill { job }) => {
+            Ruling::Order(Order::Read(ReadOrder::Bill { job })) => {
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
                 let twice = std::mem::replace(&mut book.bill_ordered, true);
@@ -153,18 +155,18 @@ impl Book {
                 self.check_extended(*job, *seconds, amount.0)
             }
             Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
-            Ruling::Order(Order::ReadRest { job, .. }) => {
+            Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => {
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.rest_open = true;
                 }
                 self.check_ordered(*job)
             }
-            Ruling::Order(Order::ReadLog { job, .. } | Order::Look { job, .. }) => self.check_ordered(*job),
-            Ruling::Order(Order::ReadPool { .. } | Order::ReleasePool { .. }) | Ruling::PoolClosed { .. } => {
-                self.pool_ruling(ruling)
+            Ruling::Order(Order::Read(ReadOrder::Log { job, .. } | ReadOrder::Silence { job, .. })) => {
+                self.check_ordered(*job)
             }
-            Ruling::Order(Order::CapacityLacking { .. }) => self.check_capacity_notice(),
-            Ruling::Order(Order::OverrunSeen) => {
+            Ruling::Order(Order::Pool(_)) | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
+            Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => self.check_capacity_notice(),
+            Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => {
                 let overran = self.margin > 0 || self.jobs.values().any(|job| job.billed.extended > 0);
                 let right = overran && !std::mem::replace(&mut self.overrun_published, true);
                 right.then_some(()).ok_or_else(|| {
@@ -191,7 +193,7 @@ impl Book {
                     _ => Ok(()),
                 }
             }
-            Ruling::Order(Order::TuningEnded { why }) => self.check_tuning_ended(why),
+            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => self.check_tuning_ended(why),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tuning::log::reasons::{EndReason, StopWhy};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -124,7 +124,7 @@ impl World {
                     );
                 }
             }
-            Ruling::Order(Order::TuningEnded { why }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
                 self.check_ended_tuning(id);
                 if matches!(why, EndReason::Failed(_)) {
                     self.check_nothing_succeeded(id);
@@ -158,18 +158,15 @@ impl World {
             | Ruling::Order(
                 Order::Start { .. }
                 | Order::Stop { .. }
-                | Order::ReadBill { .. }
-                | Order::OverrunSeen
-                | Order::CapacityLacking { .. }
-                | Order::ReadLog { .. }
-                | Order::ReadRest { .. }
-                | Order::Look { .. }
-                | Order::ReadPool { .. }
-                | Order::ReleasePool { .. }
-                | Order::RequestGrant { .. }
-                | Order::ReturnGrant { .. }
-                | Order::CapReached { .. }
-                | Order::MonthCapReached { .. },
+                | Order::Read(_)
+                | Order::Notice(
+                    NoticeOrder::OverrunSeen
+                    | NoticeOrder::CapacityLacking { .. }
+                    | NoticeOrder::CapReached { .. }
+                    | NoticeOrder::MonthCapReached { .. },
+                )
+                | Order::Pool(_)
+                | Order::Grant(_),
             ) => {}
         }
     }

@@ -10,7 +10,7 @@ use crate::job::pool::Pool;
 use crate::job::{Bill, Job, ended_without_instances, failure_message};
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 use crate::state::count_end;
 use crate::state::failures::names_its_error;
 use crate::state::{Fruitless, Refittable, State, Status, latest_start};
@@ -59,58 +59,58 @@ impl State {
         match order {
             Order::Start { .. } => self.start_ordered(definition, order),
             Order::Stop { job, why } => self.stop_ordered(*job, *why),
-            Order::ReadBill { job } => {
+            Order::Read(ReadOrder::Bill { job }) => {
                 let now = self.now;
                 if let Some(job) = self.billed_job_mut(*job) {
                     (job.bill_ordered, job.bill_ordered_at) = (true, now);
                 }
             }
-            Order::ReadLog { job, streams } => {
+            Order::Read(ReadOrder::Log { job, streams }) => {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
                     trial.read_ordered = *streams;
                 }
             }
-            Order::ReadRest { job, .. } => {
+            Order::Read(ReadOrder::Rest { job, .. }) => {
                 let now = self.now;
                 self.with_live_job(*job, |job| job.rest_ordered = Some(now));
             }
-            Order::ReadPool { job, n, .. } => {
+            Order::Pool(PoolOrder::Read { job, n, .. }) => {
                 let start = latest_start(self).unwrap_or(Time::MIN);
                 self.with_pool(*job, |pool| {
                     (pool.read, pool.reading) = (*n, true);
                     pool.read_at = pool.read_at.max(start);
                 });
             }
-            Order::ReleasePool { job } => self.with_pool(*job, |pool| pool.released = true),
-            Order::Look { job, since } => {
+            Order::Pool(PoolOrder::Release { job }) => self.with_pool(*job, |pool| pool.released = true),
+            Order::Read(ReadOrder::Silence { job, since }) => {
                 self.with_live_job(*job, |job| job.look_ordered = Some(*since));
             }
-            Order::RequestGrant { n, .. } => self.grants.ask(*n),
-            Order::ReturnGrant { n, month, amount, moved_to } => {
+            Order::Grant(GrantOrder::Request { n, .. }) => self.grants.ask(*n),
+            Order::Grant(GrantOrder::Return { n, month, amount, moved_to }) => {
                 self.grants.order_return(*n, month, *amount, moved_to.as_deref());
                 if moved_to.is_none() {
                     self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
                 }
             }
-            Order::CapReached { percent } => {
+            Order::Notice(NoticeOrder::CapReached { percent }) => {
                 self.cap_published_percent = *percent;
                 self.notices.insert(order.action());
             }
-            Order::MonthCapReached { month, percent } => {
+            Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
                 self.grants.mark_published(month, *percent);
                 self.notices.insert(order.action());
             }
-            Order::OverrunSeen => {
+            Order::Notice(NoticeOrder::OverrunSeen) => {
                 self.overrun_published = true;
                 self.notices.insert(order.action());
             }
-            Order::CapacityLacking { .. } => {
+            Order::Notice(NoticeOrder::CapacityLacking { .. }) => {
                 if let Some(lack) = &mut self.lack {
                     lack.published = true;
                 }
                 self.notices.insert(order.action());
             }
-            Order::TuningEnded { why } => {
+            Order::Notice(NoticeOrder::TuningEnded { why }) => {
                 self.status = Status::Ended { why: why.clone(), at: self.now };
             }
         }

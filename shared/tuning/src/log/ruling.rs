@@ -184,14 +184,33 @@ pub enum Order {
         /// The reason.
         why: StopWhy,
     },
+    /// The bill or the log of a job is to be read.
+    #[serde(untagged)]
+    Read(ReadOrder),
+    /// The warm pool of a job is to be read or released.
+    #[serde(untagged)]
+    Pool(PoolOrder),
+    /// Money of the month's cap is requested or returned.
+    #[serde(untagged)]
+    Grant(GrantOrder),
+    /// A notice is to be published.
+    #[serde(untagged)]
+    Notice(NoticeOrder),
+}
+
+/// An order to read from the training service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadOrder {
     /// The bill of an ended job is to be read.
-    ReadBill {
+    #[serde(rename = "ReadBill")]
+    Bill {
         /// The job.
         job: JobKey,
     },
     /// The stored log of a restarted job is to be read before its trial is judged: a lost line would give all later
     /// lines too low a rank.
-    ReadLog {
+    #[serde(rename = "ReadLog")]
+    Log {
         /// The job.
         job: JobKey,
         /// Log streams of the trial so far.
@@ -199,7 +218,8 @@ pub enum Order {
     },
     /// The log of an ended job is to be read before the job is concluded: lines whose delivery was lost can hold the
     /// value at its level, or its last value.
-    ReadRest {
+    #[serde(rename = "ReadRest")]
+    Rest {
         /// The job.
         job: JobKey,
         /// When it was ordered: its log begins about then.
@@ -210,14 +230,42 @@ pub enum Order {
         at_once: bool,
     },
     /// A silent job is to be looked at, and its stored log read, before it is stopped for its silence.
-    Look {
+    #[serde(rename = "Look")]
+    Silence {
         /// The job.
         job: JobKey,
         /// The beginning of the silence.
         since: Time,
     },
+}
+
+/// An order about the warm pool of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PoolOrder {
+    /// The warm pool of a job is to be read: its instances may have been taken, or its time is over.
+    #[serde(rename = "ReadPool")]
+    Read {
+        /// The job.
+        job: JobKey,
+        /// The number of the read, from 1.
+        n: u32,
+        /// Whether the time of the pool is over: then it is read until it is gone.
+        last: bool,
+    },
+    /// The warm pool of a job is of no more use and is to be released.
+    #[serde(rename = "ReleasePool")]
+    Release {
+        /// The job.
+        job: JobKey,
+    },
+}
+
+/// An order about the month's cap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrantOrder {
     /// Money is requested from the month's cap.
-    RequestGrant {
+    #[serde(rename = "RequestGrant")]
+    Request {
         /// The number of the request, from 1.
         n: u32,
         /// What the next job needs: a smaller grant is of no use.
@@ -226,7 +274,8 @@ pub enum Order {
         wanted: MicroUsd,
     },
     /// Unused money is returned to its month, or unspent money moves on to a later month.
-    ReturnGrant {
+    #[serde(rename = "ReturnGrant")]
+    Return {
         /// The number of the return, from 1.
         n: u32,
         /// The month that the money came from.
@@ -237,6 +286,11 @@ pub enum Order {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         moved_to: Option<String>,
     },
+}
+
+/// An order to publish an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoticeOrder {
     /// A level of the tuning's cap is spent: a notice is published. At 100, the rest pays for no further job.
     CapReached {
         /// 50, 80 or 100.
@@ -248,20 +302,6 @@ pub enum Order {
         month: String,
         /// 50, 80 or 100.
         percent: u32,
-    },
-    /// The warm pool of a job is to be read: its instances may have been taken, or its time is over.
-    ReadPool {
-        /// The job.
-        job: JobKey,
-        /// The number of the read, from 1.
-        n: u32,
-        /// Whether the time of the pool is over: then it is read until it is gone.
-        last: bool,
-    },
-    /// The warm pool of a job is of no more use and is to be released.
-    ReleasePool {
-        /// The job.
-        job: JobKey,
     },
     /// A bill was above its reservation: a notice is published, once for a tuning.
     OverrunSeen,
@@ -332,19 +372,15 @@ impl Order {
         match self {
             Self::Start { job, .. } => format!("start-{job}"),
             Self::Stop { job, .. } => format!("stop-{job}"),
-            Self::ReadBill { job } => format!("bill-{job}"),
-            Self::ReadLog { job, streams } => format!("read-{job}-{streams}"),
-            Self::ReadRest { job, .. } => format!("rest-{job}"),
-            Self::Look { job, since } => format!("look-{job}-{since}"),
-            Self::ReadPool { job, n, .. } => format!("pool-{job}-{n}"),
-            Self::ReleasePool { job } => format!("release-{job}"),
-            Self::RequestGrant { n, .. } => format!("grant-{n}"),
-            Self::ReturnGrant { n, .. } => format!("return-{n}"),
-            Self::CapReached { percent } => format!("notice-cap-{percent}"),
-            Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
-            Self::OverrunSeen => "notice-overrun".to_owned(),
-            Self::CapacityLacking { since } => format!("notice-capacity-{}", since.as_seconds()),
-            Self::TuningEnded { .. } => "notice-ended".to_owned(),
+            Self::Read(ReadOrder::Bill { job }) => format!("bill-{job}"),
+            Self::Read(ReadOrder::Log { job, streams }) => format!("read-{job}-{streams}"),
+            Self::Read(ReadOrder::Rest { job, .. }) => format!("rest-{job}"),
+            Self::Read(ReadOrder::Silence { job, since }) => format!("look-{job}-{since}"),
+            Self::Pool(PoolOrder::Read { job, n, .. }) => format!("pool-{job}-{n}"),
+            Self::Pool(PoolOrder::Release { job }) => format!("release-{job}"),
+            Self::Grant(GrantOrder::Request { n, .. }) => format!("grant-{n}"),
+            Self::Grant(GrantOrder::Return { n, .. }) => format!("return-{n}"),
+            Self::Notice(notice) => notice.action(),
         }
     }
 
@@ -352,20 +388,7 @@ impl Order {
     pub fn stop_reason(&self) -> Option<StopWhy> {
         match self {
             Self::Stop { why, .. } => Some(*why),
-            Self::Start { .. }
-            | Self::ReadBill { .. }
-            | Self::ReadLog { .. }
-            | Self::ReadRest { .. }
-            | Self::Look { .. }
-            | Self::ReadPool { .. }
-            | Self::ReleasePool { .. }
-            | Self::RequestGrant { .. }
-            | Self::ReturnGrant { .. }
-            | Self::CapReached { .. }
-            | Self::MonthCapReached { .. }
-            | Self::OverrunSeen
-            | Self::CapacityLacking { .. }
-            | Self::TuningEnded { .. } => None,
+            Self::Start { .. } | Self::Read(_) | Self::Pool(_) | Self::Grant(_) | Self::Notice(_) => None,
         }
     }
 
@@ -374,19 +397,27 @@ impl Order {
         match self {
             Self::Start { job, .. }
             | Self::Stop { job, .. }
-            | Self::ReadBill { job }
-            | Self::ReadLog { job, .. }
-            | Self::ReadRest { job, .. }
-            | Self::Look { job, .. }
-            | Self::ReadPool { job, .. }
-            | Self::ReleasePool { job } => Some(*job),
-            Self::RequestGrant { .. }
-            | Self::ReturnGrant { .. }
-            | Self::CapReached { .. }
-            | Self::MonthCapReached { .. }
-            | Self::OverrunSeen
-            | Self::CapacityLacking { .. }
-            | Self::TuningEnded { .. } => None,
+            | Self::Read(
+                ReadOrder::Bill { job }
+                | ReadOrder::Log { job, .. }
+                | ReadOrder::Rest { job, .. }
+                | ReadOrder::Silence { job, .. },
+            )
+            | Self::Pool(PoolOrder::Read { job, .. } | PoolOrder::Release { job }) => Some(*job),
+            Self::Grant(_) | Self::Notice(_) => None,
+        }
+    }
+}
+
+impl NoticeOrder {
+    /// Returns the natural ID of the action, as [`Order::action`].
+    pub fn action(&self) -> String {
+        match self {
+            Self::CapReached { percent } => format!("notice-cap-{percent}"),
+            Self::MonthCapReached { month, percent } => format!("notice-month-{month}-{percent}"),
+            Self::OverrunSeen => "notice-overrun".to_owned(),
+            Self::CapacityLacking { since } => format!("notice-capacity-{}", since.as_seconds()),
+            Self::TuningEnded { .. } => "notice-ended".to_owned(),
         }
     }
 }

@@ -5,7 +5,7 @@ use search::{Domain, Parameter};
 use crate::definition::Definition;
 use crate::log::fact::{Fact, Recorded};
 use crate::log::reasons::{EndReason, TrialEnd};
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{GrantOrder, NoticeOrder, Order, Ruling};
 use crate::unit::limits::{CURVE_POINTS_KEPT, MAX_MESSAGE_CHARS};
 
 /// Bytes for names, numbers and punctuation of one fact or ruling.
@@ -84,8 +84,13 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         }
         Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
         | Ruling::TuningEnding { why: EndReason::Failed(message) }
-        | Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }) => text(message),
-        Ruling::Order(Order::ReturnGrant { month, .. } | Order::MonthCapReached { month, .. }) => text(month),
+        | Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })) => {
+            text(message)
+        }
+        Ruling::Order(
+            Order::Grant(GrantOrder::Return { month, .. })
+            | Order::Notice(NoticeOrder::MonthCapReached { month, .. }),
+        ) => text(month),
         Ruling::TrialJudged { .. }
         | Ruling::RungReached { .. }
         | Ruling::TrialPromoted { .. }
@@ -99,17 +104,15 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
             Order::Stop { .. }
-            | Order::ReadBill { .. }
-            | Order::ReadLog { .. }
-            | Order::ReadRest { .. }
-            | Order::Look { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::CapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::TuningEnded { .. },
+            | Order::Read(_)
+            | Order::Pool(_)
+            | Order::Grant(GrantOrder::Request { .. })
+            | Order::Notice(
+                NoticeOrder::CapReached { .. }
+                | NoticeOrder::OverrunSeen
+                | NoticeOrder::CapacityLacking { .. }
+                | NoticeOrder::TuningEnded { .. },
+            ),
         ) => 0,
     };
     FRAME_BYTES.saturating_add(content)
@@ -273,7 +276,7 @@ mod tests {
                 how: TrialEnd::Failed(message.clone()),
             },
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
-            Ruling::Order(Order::TuningEnded { why: EndReason::Failed(message) }),
+            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })),
             Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
             Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: Time::MIN },
         ];
@@ -291,6 +294,6 @@ mod tests {
     fn a_fact_or_ruling_without_text_counts_as_its_frame() {
         let recorded = Recorded { key: String::new(), at: Time(0), fact: Fact::TimePassed };
         assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
-        assert_eq!(ruling_bytes(&Ruling::Order(Order::OverrunSeen)), FRAME_BYTES);
+        assert_eq!(ruling_bytes(&Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen))), FRAME_BYTES);
     }
 }

@@ -6,7 +6,7 @@ use crate::definition::Definition;
 use crate::job::{Bill, Job};
 use crate::log::fact::{JobEnd, JobPhase};
 use crate::log::reasons::{EndReason, RetryWhy, StopWhy};
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{GrantOrder, NoticeOrder, Order, ReadOrder, Ruling};
 use crate::scheduler::Cohort;
 use crate::state::{State, Status};
 use crate::unit::epochs::Epochs;
@@ -193,7 +193,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::SilenceNeverEnds,
         |_, state| jobs(state).for_each(|job| job.look_ordered = Some(Time::MAX)),
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Look { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Silence { .. })))),
     ),
     (
         Mutation::RepeatUnreported,
@@ -203,12 +203,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::NoLogRead,
         |_, state| state.trials.values_mut().for_each(|trial| trial.streams_read = u32::MAX),
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::ReadLog { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Log { .. })))),
     ),
     (
         Mutation::CapLevelUnpublished,
         |_, state| state.cap_published_percent = u32::MAX,
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::CapReached { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Notice(NoticeOrder::CapReached { .. })))),
     ),
     (
         Mutation::ReturnForgotten,
@@ -216,7 +216,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
             let used = state.ledger.spent.plus(state.ledger.reserved);
             state.ledger.granted = state.ledger.granted.map(|_| used);
         },
-        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::ReturnGrant { .. }))),
+        Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Grant(GrantOrder::Return { .. })))),
     ),
 ];
 

@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use crate::job::{Job, must_end_at};
 use crate::log::fact::JobKey;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::state::State;
 use crate::unit::limits::{BILL_USUAL, SETTLE_DEADLINE};
 use crate::unit::time::Time;
@@ -12,7 +12,7 @@ use crate::unit::time::Time;
 pub(crate) fn read(state: &State) -> Option<Ruling> {
     state.billed_jobs().find_map(|(key, job)| {
         let due = job.end.is_some() && !job.bill_ordered && !job.is_closed();
-        due.then_some(Ruling::Order(Order::ReadBill { job: key }))
+        due.then_some(Ruling::Order(Order::Read(ReadOrder::Bill { job: key })))
     })
 }
 

@@ -4,7 +4,7 @@ use super::outlook::is_held;
 use super::{doubt, notice, refit};
 use crate::definition::Definition;
 use crate::log::reasons::EndReason;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{NoticeOrder, Order, Ruling};
 use crate::rules::grant;
 use crate::state::{State, Status};
 use crate::unit::limits::QUOTA_PATIENCE;
@@ -104,5 +104,5 @@ fn ended(state: &State, why: EndReason) -> Ruling {
         | EndReason::Stopped
         | EndReason::Failed(_) => why,
     };
-    Ruling::Order(Order::TuningEnded { why })
+    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why }))
 }

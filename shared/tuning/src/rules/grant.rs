@@ -5,7 +5,7 @@
 //! far more than it needs.
 
 use crate::definition::Definition;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{GrantOrder, Order, Ruling};
 use crate::money::grants::{month_end, month_of};
 use crate::quote::Quote;
 use crate::state::{State, Status};
@@ -36,7 +36,11 @@ pub(crate) fn ask(
     let allowed = state.ledger.available().map_or(all, |available| all.min(available));
     let least = state.ledger.missing(reservation);
     let wanted = state.ledger.missing(allowed).max(least);
-    Some(Ruling::Order(Order::RequestGrant { n: grants.asked.saturating_add(1), least, wanted }))
+    Some(Ruling::Order(Order::Grant(GrantOrder::Request {
+        n: grants.asked.saturating_add(1),
+        least,
+        wanted,
+    })))
 }
 
 /// Moves the unspent part of earlier months' grants on to the present month, in which it is spent.
@@ -52,7 +56,12 @@ pub(crate) fn moved_on(state: &State) -> Option<Ruling> {
     let present = month_of(state.clock);
     let (month, amount) = state.grants.unspent_before(&present, unspent)?;
     let n = state.grants.returned.saturating_add(1);
-    Some(Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount, moved_to: Some(present) }))
+    Some(Ruling::Order(Order::Grant(GrantOrder::Return {
+        n,
+        month: month.clone(),
+        amount,
+        moved_to: Some(present),
+    })))
 }
 
 /// Returns unused money above `kept` to the month it came from.
@@ -64,8 +73,9 @@ pub(crate) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     let (month, held) = state.grants.by_month.iter().rev().find(|(_, held)| **held > MicroUsd::ZERO)?;
     let amount = unused.minus(kept).min(*held);
     let n = state.grants.returned.saturating_add(1);
-    (amount > MicroUsd::ZERO)
-        .then(|| Ruling::Order(Order::ReturnGrant { n, month: month.clone(), amount, moved_to: None }))
+    (amount > MicroUsd::ZERO).then(|| {
+        Ruling::Order(Order::Grant(GrantOrder::Return { n, month: month.clone(), amount, moved_to: None }))
+    })
 }
 
 /// Returns how much unused money a tuning keeps whose search is not over.

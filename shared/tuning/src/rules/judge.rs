@@ -13,7 +13,7 @@ use hyperband::rung::Rule;
 
 use crate::definition::Definition;
 use crate::log::fact::{JobEnd, JobKey};
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::scheduler::judge;
 use crate::state::{State, Status};
 use crate::trial::Trial;
@@ -75,7 +75,7 @@ fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
     let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    Some(Ruling::Order(Order::ReadLog { job, streams }))
+    Some(Ruling::Order(Order::Read(ReadOrder::Log { job, streams })))
 }
 
 fn stream_count(trial: &Trial) -> u32 {

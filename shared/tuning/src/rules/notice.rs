@@ -2,7 +2,7 @@
 
 use crate::definition::Definition;
 use crate::log::reasons::EndReason;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{NoticeOrder, Order, Ruling};
 use crate::quote::runtime::{Runtime, runtime};
 use crate::state::{State, Status};
 use crate::trial::timing::Goal;
@@ -12,23 +12,31 @@ use crate::unit::money::MicroUsd;
 
 /// Publishes that a bill was above its reservation, or will be, once.
 pub(crate) fn overrun(state: &State) -> Option<Ruling> {
-    (state.has_overrun() && !state.overrun_published).then_some(Ruling::Order(Order::OverrunSeen))
+    (state.has_overrun() && !state.overrun_published)
+        .then_some(Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)))
 }
 
 /// Publishes that no job has got instances for long, once for each lack of capacity.
 pub(crate) fn capacity_lacking(state: &State) -> Option<Ruling> {
     // An ending tuning waits only for the instances of its refit.
     let waits = state.status == Status::Active || state.refit.is_some();
-    state.unpublished_lack().filter(|_| waits).map(|since| Ruling::Order(Order::CapacityLacking { since }))
+    state
+        .unpublished_lack()
+        .filter(|_| waits)
+        .map(|since| Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { since })))
 }
 
 /// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.
 pub(crate) fn level_reached(definition: &Definition, state: &State) -> Option<Ruling> {
     if let Some((month, percent)) = state.grants.unpublished.first() {
-        return Some(Ruling::Order(Order::MonthCapReached { month: month.clone(), percent: *percent }));
+        return Some(Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached {
+            month: month.clone(),
+            percent: *percent,
+        })));
     }
     let percent = level(definition, state, state.ledger.cap?);
-    (percent > state.cap_published_percent).then_some(Ruling::Order(Order::CapReached { percent }))
+    (percent > state.cap_published_percent)
+        .then_some(Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })))
 }
 
 /// Publishes 100 % when the tuning ends for lack of money although the rest would pay for the shortest job.
@@ -43,7 +51,7 @@ pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
     state.ledger.cap.filter(|_| state.ledger.granted.is_none())?;
     let [.., all] = CAP_LEVELS;
     let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
-    unpublished.then_some(Ruling::Order(Order::CapReached { percent: all }))
+    unpublished.then_some(Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent: all })))
 }
 
 /// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.

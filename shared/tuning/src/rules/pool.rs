@@ -5,7 +5,7 @@
 
 use crate::definition::{Definition, JobLimits};
 use crate::job::pool::Pool;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, PoolOrder, Ruling};
 use crate::quote::{Quote, fits_cap};
 use crate::rules::outlook::is_held;
 use crate::rules::start;
@@ -59,7 +59,7 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
         let last = state.clock >= pool.until;
         let taken = latest_start.is_some_and(|start| start > pool.read_at.max(pool.since));
         let n = pool.read.saturating_add(1);
-        (last || taken).then_some(Ruling::Order(Order::ReadPool { job: pool.job, n, last }))
+        (last || taken).then_some(Ruling::Order(Order::Pool(PoolOrder::Read { job: pool.job, n, last })))
     })
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
     };
     let too_many = count(held().count()) > useful;
     let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
-    release.then_some(Ruling::Order(Order::ReleasePool { job: oldest.job }))
+    release.then_some(Ruling::Order(Order::Pool(PoolOrder::Release { job: oldest.job })))
 }
 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.

@@ -4,7 +4,7 @@ use crate::definition::Definition;
 use crate::job::Job;
 use crate::log::fact::JobEnd;
 use crate::log::reasons::StopWhy;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::state::State;
 use crate::trial::log::deadline_of;
 use crate::trial::log::is_known;
@@ -17,7 +17,7 @@ pub(crate) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
         let due =
             job.end.is_some() && job.rest_ordered.is_none() && !is_known(definition, state.clock, trial, job);
         let (ordered, ended) = (job.ordered, job.ended.unwrap_or(job.end_at));
-        let order = Order::ReadRest { job: key, ordered, ended, at_once: is_over(job) };
+        let order = Order::Read(ReadOrder::Rest { job: key, ordered, ended, at_once: is_over(job) });
         due.then_some(Ruling::Order(order))
     })
 }

@@ -7,7 +7,7 @@ use crate::definition::{Definition, Silence};
 use crate::job::Job;
 use crate::log::fact::JobPhase;
 use crate::log::reasons::StopWhy;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::quote::runtime::usual;
 use crate::rules::last_epoch;
 use crate::state::State;
@@ -20,7 +20,8 @@ pub(crate) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     let allowed = longest_silence(definition, state)?;
     state.jobs().find_map(|(key, trial, job)| {
         let since = overdue(definition, state, trial, job, allowed)?;
-        (job.look_ordered < Some(since)).then_some(Ruling::Order(Order::Look { job: key, since }))
+        (job.look_ordered < Some(since))
+            .then_some(Ruling::Order(Order::Read(ReadOrder::Silence { job: key, since })))
     })
 }
 

@@ -6,7 +6,7 @@ use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
 use tuning::log::fact::{Fact, JobPhase, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::state::Status;
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
@@ -242,7 +242,10 @@ fn regression_trials_that_never_ran_do_not_fail_a_tuning() {
     run.take(&(0..6).map(|trial| described(60, job(trial), CapacityError, 0)).collect::<Vec<_>>());
     let lowered = Fact::LimitsChanged { cap: Some(MicroUsd(1)), max_parallel: None, paused: None };
     run.take(&[recorded(70, lowered)]);
-    assert_eq!(run.rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
+    assert_eq!(
+        run.rulings.last(),
+        Some(&Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::CostCap })))
+    );
 }
 
 #[test]

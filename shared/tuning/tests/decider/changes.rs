@@ -4,7 +4,7 @@ use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::Completed;
 use tuning::log::fact::{Fact, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
@@ -103,6 +103,12 @@ fn a_lowered_cap_that_pays_no_further_job_publishes_a_notice() {
     let definition = Definition { refit: true, ..capped(jobs(100, 4), 5) };
     let mut run = Run::new(&definition);
     let rulings = run.take(&[changed(0, Some(1), None, None), submitted()]);
-    assert!(rulings.contains(&Ruling::Order(Order::CapReached { percent: 100 })), "{rulings:?}");
-    assert_eq!(rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
+    assert!(
+        rulings.contains(&Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent: 100 }))),
+        "{rulings:?}"
+    );
+    assert_eq!(
+        rulings.last(),
+        Some(&Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::CostCap })))
+    );
 }

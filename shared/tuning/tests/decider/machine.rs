@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use tuning::decide::deadline;
 use tuning::definition::{Definition, Objective, Strategy as Resources};
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::state::Status;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
@@ -309,11 +309,12 @@ impl Machine {
             let over = matches!(
                 ruling,
                 Ruling::Order(
-                    Order::OverrunSeen
-                        | Order::ReadRest { .. }
-                        | Order::CapacityLacking { .. }
-                        | Order::CapReached { .. }
-                        | Order::TuningEnded { .. }
+                    Order::Notice(
+                        NoticeOrder::OverrunSeen
+                            | NoticeOrder::CapacityLacking { .. }
+                            | NoticeOrder::CapReached { .. }
+                            | NoticeOrder::TuningEnded { .. }
+                    ) | Order::Read(ReadOrder::Rest { .. })
                 )
             );
             ruling.order().map(Order::action).is_some() && !over
@@ -422,7 +423,9 @@ impl Machine {
 
 fn job_of(action: &Ruling) -> JobKey {
     match action {
-        Ruling::Order(Order::Start { job, .. } | Order::Stop { job, .. } | Order::ReadBill { job }) => *job,
+        Ruling::Order(
+            Order::Start { job, .. } | Order::Stop { job, .. } | Order::Read(ReadOrder::Bill { job }),
+        ) => *job,
         _ => panic!("{action:?} has no job in these tests"),
     }
 }

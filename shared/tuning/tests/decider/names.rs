@@ -2,7 +2,7 @@
 
 use tuning::log::fact::{Fact, JobEnd};
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 
@@ -31,23 +31,43 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
         id(Ruling::Order(Order::Stop { job, why: StopWhy::MaxResource })).as_deref(),
         Some("stop-7-0-2")
     );
-    assert_eq!(id(Ruling::Order(Order::ReadBill { job })).as_deref(), Some("bill-7-0-2"));
-    assert_eq!(id(Ruling::Order(Order::ReadLog { job, streams: 3 })).as_deref(), Some("read-7-0-2-3"));
-    assert_eq!(id(Ruling::Order(Order::ReadPool { job, n: 2, last: true })).as_deref(), Some("pool-7-0-2-2"));
-    assert_eq!(id(Ruling::Order(Order::ReleasePool { job })).as_deref(), Some("release-7-0-2"));
-    assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
-    assert_eq!(id(Ruling::Order(Order::Look { job, since: Time(9) })).as_deref(), Some("look-7-0-2-9"));
-    let (least, wanted) = (MicroUsd(1), MicroUsd(2));
-    assert_eq!(id(Ruling::Order(Order::RequestGrant { n: 4, least, wanted })).as_deref(), Some("grant-4"));
-    let month = || "2026-11".to_owned();
-    let back = Ruling::Order(Order::ReturnGrant { n: 5, month: month(), amount: least, moved_to: None });
-    assert_eq!(id(back).as_deref(), Some("return-5"));
-    assert_eq!(id(Ruling::Order(Order::CapReached { percent: 80 })).as_deref(), Some("notice-cap-80"));
-    let reached = Ruling::Order(Order::MonthCapReached { month: month(), percent: 50 });
-    assert_eq!(id(reached).as_deref(), Some("notice-month-2026-11-50"));
-    assert_eq!(id(Ruling::Order(Order::OverrunSeen)).as_deref(), Some("notice-overrun"));
+    assert_eq!(id(Ruling::Order(Order::Read(ReadOrder::Bill { job }))).as_deref(), Some("bill-7-0-2"));
     assert_eq!(
-        id(Ruling::Order(Order::TuningEnded { why: EndReason::Stopped })).as_deref(),
+        id(Ruling::Order(Order::Read(ReadOrder::Log { job, streams: 3 }))).as_deref(),
+        Some("read-7-0-2-3")
+    );
+    assert_eq!(
+        id(Ruling::Order(Order::Pool(PoolOrder::Read { job, n: 2, last: true }))).as_deref(),
+        Some("pool-7-0-2-2")
+    );
+    assert_eq!(id(Ruling::Order(Order::Pool(PoolOrder::Release { job }))).as_deref(), Some("release-7-0-2"));
+    assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
+    assert_eq!(
+        id(Ruling::Order(Order::Read(ReadOrder::Silence { job, since: Time(9) }))).as_deref(),
+        Some("look-7-0-2-9")
+    );
+    let (least, wanted) = (MicroUsd(1), MicroUsd(2));
+    assert_eq!(
+        id(Ruling::Order(Order::Grant(GrantOrder::Request { n: 4, least, wanted }))).as_deref(),
+        Some("grant-4")
+    );
+    let month = || "2026-11".to_owned();
+    let back = Ruling::Order(Order::Grant(GrantOrder::Return {
+        n: 5,
+        month: month(),
+        amount: least,
+        moved_to: None,
+    }));
+    assert_eq!(id(back).as_deref(), Some("return-5"));
+    assert_eq!(
+        id(Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent: 80 }))).as_deref(),
+        Some("notice-cap-80")
+    );
+    let reached = Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month: month(), percent: 50 }));
+    assert_eq!(id(reached).as_deref(), Some("notice-month-2026-11-50"));
+    assert_eq!(id(Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen))).as_deref(), Some("notice-overrun"));
+    assert_eq!(
+        id(Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Stopped }))).as_deref(),
         Some("notice-ended")
     );
     assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
@@ -57,7 +77,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let finished = Ruling::TrialFinished { job: Some(job), trial: TrialId(7), how: TrialEnd::Completed };
     assert_eq!(finished.concludes(), Some(job));
     assert_eq!(id(finished), None);
-    assert_eq!(Ruling::Order(Order::ReadBill { job }).concludes(), None);
+    assert_eq!(Ruling::Order(Order::Read(ReadOrder::Bill { job })).concludes(), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::fact::JobPhase::Training;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
@@ -207,7 +207,7 @@ fn pools_above_the_parallel_limit_are_released_oldest_first() {
 fn a_bill_above_the_worst_case_of_the_job_is_an_overrun_despite_the_pool_reservation() {
     let mut run = begun(&keeping(9));
     let rulings = run.take(&completed(5_000, job(0), 3_901));
-    assert!(rulings.contains(&Ruling::Order(Order::OverrunSeen)), "{rulings:?}");
+    assert!(rulings.contains(&Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen))), "{rulings:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tuning::definition::Scheduling::Asynchronous;
 use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::log::reasons::{EndReason, StopWhy};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::state::State;
 use tuning::unit::money::MicroUsd;
 
@@ -232,7 +232,10 @@ fn the_search_does_not_continue_after_the_refit_although_money_is_left() {
         !rulings.iter().any(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. }))),
         "{rulings:?}"
     );
-    assert_eq!(rulings.last(), Some(&Ruling::Order(Order::TuningEnded { why: EndReason::CostCap })));
+    assert_eq!(
+        rulings.last(),
+        Some(&Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::CostCap })))
+    );
 }
 
 /// Returns a tuning that ends because the month's cap has no money left, while its last job stops.

@@ -4,7 +4,7 @@ use tuning::decide::deadline;
 use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::log::fact::{JobKey, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, ReadOrder, Ruling};
 
 use crate::support::build::*;
 use crate::support::check_next;
@@ -26,7 +26,7 @@ fn rest_read(seconds: i64, job: JobKey) -> Recorded {
 /// Returns whether the last ordered read may be made at once.
 fn at_once(run: &Run) -> Option<bool> {
     run.rulings.iter().rev().find_map(|ruling| match ruling {
-        Ruling::Order(Order::ReadRest { at_once, .. }) => Some(*at_once),
+        Ruling::Order(Order::Read(ReadOrder::Rest { at_once, .. })) => Some(*at_once),
         _ => None,
     })
 }

@@ -14,7 +14,7 @@ use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 use tuning::definition::Definition;
 use tuning::log::fact::Recorded;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, ReadOrder, Ruling};
 
 use self::render::render;
 use self::run::Run;
@@ -37,8 +37,9 @@ pub(crate) fn check(definition: &Definition, given: &[Recorded], when: &[Recorde
 pub(crate) fn check_next(run: &mut Run, when: &[Recorded], expect: &[&str]) {
     let rulings = run.take(when);
     // Where the log of an ended job is read at once, without a further line, the order is of no interest.
-    let answered =
-        |ruling: &&Ruling| run.answers_reads && matches!(ruling, Ruling::Order(Order::ReadRest { .. }));
+    let answered = |ruling: &&Ruling| {
+        run.answers_reads && matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Rest { .. })))
+    };
     let rendered: Vec<String> = rulings.iter().filter(|ruling| !answered(ruling)).map(render).collect();
     assert_eq!(rendered, expect);
 }

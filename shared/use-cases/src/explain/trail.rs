@@ -8,7 +8,7 @@ use search::{Configuration, Origin};
 use tuning::change::fold::fold;
 use tuning::job::Job;
 use tuning::log::fact::{Fact, JobKey, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, PoolOrder, ReadOrder, Ruling};
 use tuning::state::State;
 use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
@@ -216,34 +216,27 @@ impl<'a> Trail<'a> {
             Order::Stop { job, why } if ours(job) => {
                 entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
             }
-            Order::ReadBill { job } if ours(job) => {
+            Order::Read(ReadOrder::Bill { job }) if ours(job) => {
                 entry(Kind::BillOrdered, job, words::BILL_ORDERED.to_owned())
             }
-            Order::ReadLog { job, .. } if ours(job) => {
+            Order::Read(ReadOrder::Log { job, .. }) if ours(job) => {
                 entry(Kind::LogReadOrdered, job, words::LOG_READ_ORDERED.to_owned())
             }
-            Order::ReadRest { job, .. } if ours(job) => {
+            Order::Read(ReadOrder::Rest { job, .. }) if ours(job) => {
                 entry(Kind::LogReadOrdered, job, words::LOG_REST_ORDERED.to_owned())
             }
-            Order::Look { job, since } if ours(job) => entry(Kind::LogReadOrdered, job, words::look(*since)),
-            Order::ReleasePool { job } if ours(job) => {
+            Order::Read(ReadOrder::Silence { job, since }) if ours(job) => {
+                entry(Kind::LogReadOrdered, job, words::look(*since))
+            }
+            Order::Pool(PoolOrder::Release { job }) if ours(job) => {
                 entry(Kind::InstancesKept, job, words::RELEASED.to_owned())
             }
             Order::Start { .. }
             | Order::Stop { .. }
-            | Order::ReadBill { .. }
-            | Order::ReadLog { .. }
-            | Order::ReadRest { .. }
-            | Order::Look { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. }
-            | Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::TuningEnded { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. } => None,
+            | Order::Read(_)
+            | Order::Grant(_)
+            | Order::Notice(_)
+            | Order::Pool(_) => None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tuning::log::fact::Fact;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{NoticeOrder, Order};
 use tuning::unit::time::Time;
 use wire::request::usd;
 use wire::stored::ActionRow;
@@ -30,10 +30,10 @@ where
 {
     pub(super) async fn notice(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };
-        let ended = matches!(row.order, Order::TuningEnded { .. });
+        let ended = matches!(row.order, Order::Notice(NoticeOrder::TuningEnded { .. }));
         let published = if ended {
             self.bus.publish(TUNING_STATE_CHANGE, &state_change(&loaded, &self.place)).await
-        } else if let Order::CapacityLacking { since } = row.order {
+        } else if let Order::Notice(NoticeOrder::CapacityLacking { since }) = row.order {
             self.bus.publish(CAPACITY_ALARM, &capacity_alarm(&loaded, since)).await
         } else {
             self.bus.publish(COST_ALARM, &cost_alarm(&loaded, &row.order)).await
@@ -69,21 +69,18 @@ fn capacity_alarm(loaded: &Loaded, since: Time) -> Value {
 /// Returns the detail of a cost alarm: the cause, and the tuning's present ledger.
 fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
     let (kind, percent, month) = match order {
-        Order::CapReached { percent } => ("CapReached", Some(percent), None),
-        Order::MonthCapReached { month, percent } => ("MonthlyCapReached", Some(percent), Some(month)),
-        Order::OverrunSeen
-        | Order::CapacityLacking { .. }
-        | Order::TuningEnded { .. }
+        Order::Notice(NoticeOrder::CapReached { percent }) => ("CapReached", Some(percent), None),
+        Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
+            ("MonthlyCapReached", Some(percent), Some(month))
+        }
+        Order::Notice(
+            NoticeOrder::OverrunSeen | NoticeOrder::CapacityLacking { .. } | NoticeOrder::TuningEnded { .. },
+        )
         | Order::Start { .. }
         | Order::Stop { .. }
-        | Order::ReadBill { .. }
-        | Order::ReadLog { .. }
-        | Order::ReadRest { .. }
-        | Order::Look { .. }
-        | Order::ReadPool { .. }
-        | Order::ReleasePool { .. }
-        | Order::RequestGrant { .. }
-        | Order::ReturnGrant { .. } => ("Overrun", None, None),
+        | Order::Read(_)
+        | Order::Pool(_)
+        | Order::Grant(_) => ("Overrun", None, None),
     };
     let ledger = &loaded.state.ledger;
     let mut detail = json!({

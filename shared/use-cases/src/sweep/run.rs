@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use wire::stored::ActionRow;
 
@@ -108,8 +108,10 @@ impl Run {
         if matches!(row.order, Order::Start { .. }) {
             return;
         }
-        let is_left =
-            matches!(row.order, Order::ReadRest { .. } | Order::ReadLog { .. } | Order::Look { .. });
+        let is_left = matches!(
+            row.order,
+            Order::Read(ReadOrder::Rest { .. } | ReadOrder::Log { .. } | ReadOrder::Silence { .. })
+        );
         let late = if is_left { LEFT } else { MISSED };
         self.swept.missed += usize::from(row.tries == 0 && self.since_step >= late);
     }

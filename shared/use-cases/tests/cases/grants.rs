@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tuning::log::fact::Fact;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{GrantOrder, Order};
 use tuning::unit::money::MicroUsd;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM, Effect, Performed};
@@ -86,7 +86,7 @@ impl Stack {
     /// Requests dollars for tuning `id`. Returns the granted dollars and the reported level.
     fn ask(&self, id: &str, n: u32, least: u64, wanted: u64) -> (u64, Option<u32>) {
         let dollars = |n: u64| MicroUsd(n * 1_000_000);
-        let order = Order::RequestGrant { n, least: dollars(least), wanted: dollars(wanted) };
+        let order = Order::Grant(GrantOrder::Request { n, least: dollars(least), wanted: dollars(wanted) });
         let action = self.order(id, order);
         assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
         self.granted(id, n)
@@ -133,7 +133,7 @@ fn a_request_that_is_performed_twice_is_answered_once() {
     // The transaction is performed, but its answer is lost.
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::Grant(GrantOrder::Request { n: 1, least, wanted }));
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     // A month later the action is performed again.
     stack.time.pass(2_592_000_000);
@@ -156,7 +156,7 @@ fn a_request_that_loses_every_race_is_deferred() {
     let stack = Stack::new(100);
     stack.table.races.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::Grant(GrantOrder::Request { n: 1, least, wanted }));
     let performed = now(stack.actuator.perform("a-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
     stack.time.pass(182_000);
@@ -169,7 +169,7 @@ fn a_request_that_loses_every_race_is_deferred() {
 fn the_first_minutes_of_a_month_grant_nothing() {
     let stack = Stack::new(100);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::Grant(GrantOrder::Request { n: 1, least, wanted }));
     stack.time.set(NOVEMBER + 179_000);
     assert!(matches!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Deferred(_))));
     stack.time.pass(5_000);
@@ -186,7 +186,7 @@ fn regression_a_transaction_conflict_on_the_month_is_retried_at_once() {
     // The number of retries is bounded. After that the sweeper retries.
     stack.table.overlap.store(8, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("b-1", Order::RequestGrant { n: 1, least, wanted });
+    let action = stack.order("b-1", Order::Grant(GrantOrder::Request { n: 1, least, wanted }));
     let performed = now(stack.actuator.perform("b-1", &action));
     assert!(matches!(performed, Ok(Performed::Deferred(_))), "{performed:?}");
 }
@@ -197,7 +197,7 @@ fn regression_a_table_error_releases_the_claim() {
     let stack = Stack::new(10);
     stack.table.lost.store(1, Ordering::Relaxed);
     let (least, wanted) = (MicroUsd(1), MicroUsd(4_000_000));
-    let action = stack.order("a-1", Order::RequestGrant { n: 1, least, wanted });
+    let action = stack.order("a-1", Order::Grant(GrantOrder::Request { n: 1, least, wanted }));
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     assert_eq!(now(stack.actuator.perform("a-1", &action)), Ok(Performed::Done(Effect::Other)));
     assert_eq!((stack.granted("a-1", 1).0, stack.month(MONTH)), (4, 4));
@@ -212,7 +212,7 @@ fn money_that_moves_on_counts_for_the_next_month_even_above_its_cap() {
     assert_eq!(stack.ask("b-1", 1, 1, 6), (6, Some(50)));
     let (month, moved_to) = (MONTH.to_owned(), Some("2026-12".to_owned()));
     let amount = MicroUsd(5_000_000);
-    let action = stack.order("a-1", Order::ReturnGrant { n: 1, month, amount, moved_to });
+    let action = stack.order("a-1", Order::Grant(GrantOrder::Return { n: 1, month, amount, moved_to }));
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.pass(CLAIM.0);
@@ -229,8 +229,10 @@ fn money_is_returned_once_and_to_its_month() {
     // December has its own cap.
     assert_eq!(stack.ask("b-1", 1, 1, 9), (9, Some(80)));
     let amount = MicroUsd(5_000_000);
-    let action =
-        stack.order("a-1", Order::ReturnGrant { n: 1, month: MONTH.to_owned(), amount, moved_to: None });
+    let action = stack.order(
+        "a-1",
+        Order::Grant(GrantOrder::Return { n: 1, month: MONTH.to_owned(), amount, moved_to: None }),
+    );
     stack.table.lost.store(1, Ordering::Relaxed);
     assert!(now(stack.actuator.perform("a-1", &action)).is_err());
     stack.time.pass(CLAIM.0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tuning::log::fact::{Fact, JobKey};
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
@@ -181,7 +181,7 @@ fn a_job_that_has_run_is_not_free_while_its_bill_is_invisible() {
         };
         let service = at(NOW, None);
         service.lock().describe = Some(Ok(described));
-        perform(&ordered(Order::ReadBill { job: JOB }, None), &service)
+        perform(&ordered(Order::Read(ReadOrder::Bill { job: JOB }), None), &service)
     };
     assert!(matches!(bill("Completed", None), Performed::Deferred(_)));
     assert!(matches!(bill("Failed", Some("AlgorithmError: exit code 1")), Performed::Deferred(_)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tuning::log::fact::{Fact, JobKey, Recorded};
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::limits::MAX_MESSAGE_CHARS;
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
@@ -87,7 +87,7 @@ fn a_long_reason_to_defer_is_recorded() {
 
 #[test]
 fn a_long_failure_reason_is_recorded() {
-    let (performed, fact) = perform(Order::ReadBill { job: JOB });
+    let (performed, fact) = perform(Order::Read(ReadOrder::Bill { job: JOB }));
     let Fact::JobDescribed { message, .. } = fact else { panic!("{performed:?}") };
     assert_eq!(performed, Performed::Done(Effect::Other));
     check_cut(&message.expect("a message"));

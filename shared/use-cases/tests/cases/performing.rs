@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::StopWhy;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
@@ -126,12 +126,12 @@ fn stop_of(trial: u32) -> Order {
 }
 
 fn rest_of(trial: u32) -> Order {
-    Order::ReadRest {
+    Order::Read(ReadOrder::Rest {
         job: job(trial),
         ordered: Time(NOW - 900_000),
         ended: Time(NOW - 100_000),
         at_once: false,
-    }
+    })
 }
 
 fn is_deferred(performed: &Performed) -> bool {
@@ -144,7 +144,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     let stack = Stack::new();
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.service.lock().read = Some(Ok(60));
-    let bill = stack.order(Order::ReadBill { job: job(7) });
+    let bill = stack.order(Order::Read(ReadOrder::Bill { job: job(7) }));
     let rest = stack.order(rest_of(7));
     let stop = stack.order(stop_of(8));
     let performed = stack.handle(&[&rest, &bill, "start-0-0-1", &stop]);
@@ -372,8 +372,10 @@ fn a_log_is_read_when_its_last_lines_are_readable_or_at_once_where_no_decision_n
     stack.actuator.log_lag_ms = Millis::from_seconds(30);
     stack.service.lock().read = Some(Ok(1));
     let ended = Time(NOW);
-    let later = stack.order(Order::ReadRest { job: job(0), ordered: ended, ended, at_once: false });
-    let at_once = stack.order(Order::ReadRest { job: job(1), ordered: ended, ended, at_once: true });
+    let later =
+        stack.order(Order::Read(ReadOrder::Rest { job: job(0), ordered: ended, ended, at_once: false }));
+    let at_once =
+        stack.order(Order::Read(ReadOrder::Rest { job: job(1), ordered: ended, ended, at_once: true }));
     assert_eq!(stack.perform(&later), Performed::NotNow);
     assert_eq!(stack.row(&later).tries, 0, "it makes no claim");
     assert_eq!(stack.perform(&at_once), Performed::Done(Effect::Other));
@@ -447,7 +449,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }, started]);
     stack.service.lock().describe = Some(Ok(never.clone()));
-    let bill = stack.order(Order::ReadBill { job: job(0) });
+    let bill = stack.order(Order::Read(ReadOrder::Bill { job: job(0) }));
     assert!(is_deferred(&stack.perform(&bill)));
     assert!(!stack.knows("described#0-0-1"));
     stack.service.lock().describe = Some(Ok(completed()));
@@ -459,7 +461,7 @@ fn regression_a_zero_bill_of_a_job_that_ran_is_read_again() {
     stack.decide(vec![Fact::TuningSubmitted]);
     stack.decide(vec![Fact::JobStarted { job: job(0) }]);
     stack.service.lock().describe = Some(Ok(never.clone()));
-    let bill = stack.order(Order::ReadBill { job: job(0) });
+    let bill = stack.order(Order::Read(ReadOrder::Bill { job: job(0) }));
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     assert!(stack.knows("described#0-0-1"));
 }
@@ -471,7 +473,7 @@ fn regression_only_a_job_that_ended_by_itself_shows_that_its_log_has_no_value() 
         let stack = Stack::new();
         stack.service.lock().read = Some(Ok(1));
         let ended = Time(NOW - 100_000);
-        let rest = stack.order(Order::ReadRest { job: job(0), ordered: ended, ended, at_once });
+        let rest = stack.order(Order::Read(ReadOrder::Rest { job: job(0), ordered: ended, ended, at_once }));
         assert_eq!(stack.perform(&rest), Performed::Done(Effect::Other));
         assert_eq!(stack.knows("problem#no-value"), is_reported, "at once: {at_once}");
     }
@@ -482,7 +484,7 @@ fn regression_only_a_job_that_ended_by_itself_shows_that_its_log_has_no_value() 
 fn regression_a_crash_between_the_facts_of_a_bill_leaves_its_action_open() {
     let mut stack = Stack::new();
     stack.actuator.bills_are_final = true;
-    let bill = stack.order(Order::ReadBill { job: job(0) });
+    let bill = stack.order(Order::Read(ReadOrder::Bill { job: job(0) }));
     assert_eq!(stack.perform(&bill), Performed::Done(Effect::Other));
     let written: Vec<String> = stack.table.changes().into_iter().map(|change| change.key.sk).collect();
     let place = |part: &str| written.iter().position(|key| key.ends_with(part));

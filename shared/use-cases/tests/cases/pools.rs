@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::Order;
+use tuning::log::ruling::{Order, PoolOrder};
 use tuning::unit::time::Time;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, LOG_LAG, Performed};
@@ -95,7 +95,7 @@ impl World {
 
     /// Reads the pool for the first time, or with `last` until its end.
     fn read(&self, last: bool) -> (Performed, ActionStatus, Vec<Fact>) {
-        let action = self.order(Order::ReadPool { job: JOB, n: 1, last });
+        let action = self.order(Order::Pool(PoolOrder::Read { job: JOB, n: 1, last }));
         self.perform(&action)
     }
 
@@ -196,7 +196,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
     assert_eq!(world.read(false), done(vec![Fact::PoolOver { job: JOB, retained: Retained::Unknown }]));
     let world = World::new();
     world.service.lock().describe = Some(Err(not_found("gone")));
-    let action = world.order(Order::ReleasePool { job: JOB });
+    let action = world.order(Order::Pool(PoolOrder::Release { job: JOB }));
     let unknown = Fact::PoolOver { job: JOB, retained: Retained::Unknown };
     assert_eq!(world.perform(&action), done(vec![unknown]));
     assert_eq!(world.calls(), ["describe"], "there are no instances to release");
@@ -206,7 +206,7 @@ fn the_retention_time_of_a_deleted_job_is_unknown() {
 fn a_release_is_done_when_the_instances_are_released() {
     let world = World::new();
     world.keeps(Some(("Available", None)));
-    let action = world.order(Order::ReleasePool { job: JOB });
+    let action = world.order(Order::Pool(PoolOrder::Release { job: JOB }));
     assert_deferred(&world.perform(&action), "being released");
     assert_eq!(world.calls(), ["describe", "release"]);
     // The service is slow, so the release is sent again.
@@ -225,7 +225,7 @@ fn a_release_is_done_when_the_instances_are_released() {
 fn reused_instances_are_not_released() {
     let world = World::new();
     world.keeps(Some(("Reused", Some(3))));
-    let action = world.order(Order::ReleasePool { job: JOB });
+    let action = world.order(Order::Pool(PoolOrder::Release { job: JOB }));
     assert_eq!(world.perform(&action), done(vec![over(3)]));
     assert_eq!(world.calls(), ["describe"]);
 }
@@ -248,7 +248,7 @@ fn an_error_defers_the_action_and_frees_no_money() {
         let world = World::new();
         world.keeps(Some(("Available", None)));
         world.service.lock().release = Some(Err(error));
-        let action = world.order(Order::ReleasePool { job: JOB });
+        let action = world.order(Order::Pool(PoolOrder::Release { job: JOB }));
         assert_deferred(&world.perform(&action), why);
         // The maximum lifetime ends the pool anyway.
         world.keeps(Some(("Terminated", Some(600))));

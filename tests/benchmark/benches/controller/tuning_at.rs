@@ -6,7 +6,7 @@ use benchmark::analytic;
 use serde_json::json;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, ReadOrder, Ruling};
 use tuning::state::State;
 use tuning::step::advance;
 use tuning::unit::time::Time;
@@ -114,7 +114,7 @@ impl TuningAt {
                 self.running.retain(|(other, _)| other != job);
                 self.ends(*job, JobEnd::Stopped);
             }
-            Order::ReadBill { job } => {
+            Order::Read(ReadOrder::Bill { job }) => {
                 self.happens(Fact::JobDescribed {
                     job: *job,
                     end: JobEnd::Completed,
@@ -126,18 +126,11 @@ impl TuningAt {
                 });
                 self.happens(Fact::BillsConfirmed { bills: vec![(*job, 100)] });
             }
-            Order::ReadRest { job, .. } => self.happens(Fact::RestRead { job: *job }),
-            Order::ReadLog { job, streams } => self.happens(Fact::LogRead { job: *job, streams: *streams }),
-            Order::Look { .. }
-            | Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. }
-            | Order::ReadPool { .. }
-            | Order::ReleasePool { .. }
-            | Order::RequestGrant { .. }
-            | Order::ReturnGrant { .. }
-            | Order::TuningEnded { .. } => {}
+            Order::Read(ReadOrder::Rest { job, .. }) => self.happens(Fact::RestRead { job: *job }),
+            Order::Read(ReadOrder::Log { job, streams }) => {
+                self.happens(Fact::LogRead { job: *job, streams: *streams });
+            }
+            Order::Read(ReadOrder::Silence { .. }) | Order::Notice(_) | Order::Pool(_) | Order::Grant(_) => {}
         }
     }
 }

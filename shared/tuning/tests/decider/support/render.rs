@@ -1,7 +1,7 @@
 //! Renders rulings as short texts, so that a test reads as a list of decisions.
 
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::{Launch, Order, Ruling};
+use tuning::log::ruling::{GrantOrder, Launch, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 
 use super::build::CREATED;
 
@@ -31,34 +31,38 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         }
         Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
         Ruling::Order(Order::Stop { job, why }) => format!("stop {job}: {}", stop(*why)),
-        Ruling::Order(Order::ReadBill { job }) => format!("bill {job}"),
-        Ruling::Order(Order::ReadRest { job, .. }) => format!("read rest {job}"),
-        Ruling::Order(Order::ReadLog { job, .. }) => format!("read log {job}"),
-        Ruling::Order(Order::Look { job, since }) => {
+        Ruling::Order(Order::Read(ReadOrder::Bill { job })) => format!("bill {job}"),
+        Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => format!("read rest {job}"),
+        Ruling::Order(Order::Read(ReadOrder::Log { job, .. })) => format!("read log {job}"),
+        Ruling::Order(Order::Read(ReadOrder::Silence { job, since })) => {
             format!("look at {job}, silent since {}", (*since - CREATED).as_seconds())
         }
-        Ruling::Order(Order::ReadPool { job, n, last }) => {
+        Ruling::Order(Order::Pool(PoolOrder::Read { job, n, last })) => {
             format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
         }
-        Ruling::Order(Order::ReleasePool { job }) => format!("release pool of {job}"),
+        Ruling::Order(Order::Pool(PoolOrder::Release { job })) => format!("release pool of {job}"),
         Ruling::PoolClosed { job, seconds, amount } => {
             let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
             format!("pool of {job}: {seconds}, {}", amount.0)
         }
         Ruling::BillBooked { job, seconds, amount } => format!("bill of {job}: {seconds} s, {}", amount.0),
-        Ruling::Order(Order::RequestGrant { n, least, wanted }) => {
+        Ruling::Order(Order::Grant(GrantOrder::Request { n, least, wanted })) => {
             format!("ask {n}: {} to {}", least.0, wanted.0)
         }
-        Ruling::Order(Order::ReturnGrant { n, month, amount, moved_to: None }) => {
+        Ruling::Order(Order::Grant(GrantOrder::Return { n, month, amount, moved_to: None })) => {
             format!("return {n}: {} to {month}", amount.0)
         }
-        Ruling::Order(Order::ReturnGrant { n, month, amount, moved_to: Some(to) }) => {
+        Ruling::Order(Order::Grant(GrantOrder::Return { n, month, amount, moved_to: Some(to) })) => {
             format!("move {n}: {} from {month} to {to}", amount.0)
         }
-        Ruling::Order(Order::CapReached { percent }) => format!("notice: {percent} % of the cap"),
-        Ruling::Order(Order::MonthCapReached { month, percent }) => format!("notice: {percent} % of {month}"),
-        Ruling::Order(Order::OverrunSeen) => "overrun notice".to_owned(),
-        Ruling::Order(Order::CapacityLacking { .. }) => "capacity notice".to_owned(),
+        Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
+            format!("notice: {percent} % of the cap")
+        }
+        Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month, percent })) => {
+            format!("notice: {percent} % of {month}")
+        }
+        Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => "overrun notice".to_owned(),
+        Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => "capacity notice".to_owned(),
         Ruling::ReservationExtended { job, seconds, amount } => {
             format!("extend {job} to {seconds} s: {}", amount.0)
         }
@@ -68,7 +72,7 @@ pub(crate) fn render(ruling: &Ruling) -> String {
         }
         Ruling::TrialFinished { trial, how, .. } => format!("trial {trial} {}", end(how)),
         Ruling::TuningEnding { why } => format!("ending: {}", why.word()),
-        Ruling::Order(Order::TuningEnded { why }) => format!("ended: {}", why.word()),
+        Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => format!("ended: {}", why.word()),
     }
 }
 

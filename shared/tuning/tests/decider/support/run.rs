@@ -8,7 +8,7 @@ use tuning::definition::{Definition, Strategy};
 use tuning::invariant;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, ReadOrder, Ruling};
 use tuning::money::ledger::Ledger;
 use tuning::scheduler::Parked;
 use tuning::state::State;
@@ -101,7 +101,9 @@ impl Run {
         }
         self.rulings.extend(rulings.iter().cloned());
         let reads = rulings.iter().filter_map(Ruling::order).filter_map(|order| match order {
-            Order::ReadRest { job, .. } if self.answers_reads => Some(rest_read(*job, self.state.now)),
+            Order::Read(ReadOrder::Rest { job, .. }) if self.answers_reads => {
+                Some(rest_read(*job, self.state.now))
+            }
             _ => None,
         });
         let read: Vec<_> = reads.collect();

@@ -10,7 +10,7 @@ use tuning::decide::deadline;
 use tuning::definition::{Definition, JobLimits};
 use tuning::log::fact::{Fact, JobEnd, JobKey, Recorded};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
@@ -322,30 +322,30 @@ impl World {
                 self.schedule(at, Event::Start(*job, *limits, launch.resource.map(|level| level.0)));
             }
             Order::Stop { job, .. } => self.stop(*job),
-            Order::ReadBill { job } => {
+            Order::Read(ReadOrder::Bill { job }) => {
                 if self.rng.next_f64() >= self.faults.unbilled {
                     self.schedule(self.now + 3_000, Event::Described(*job));
                 }
             }
-            Order::ReadRest { job, .. } => self.happened(Fact::RestRead { job: *job }, self.now),
-            Order::ReadLog { job, streams } => {
+            Order::Read(ReadOrder::Rest { job, .. }) => self.happened(Fact::RestRead { job: *job }, self.now),
+            Order::Read(ReadOrder::Log { job, streams }) => {
                 self.read_log(*job);
                 self.happened(Fact::LogRead { job: *job, streams: *streams }, self.now);
             }
-            Order::Look { job, since } => {
+            Order::Read(ReadOrder::Silence { job, since }) => {
                 self.read_log(*job);
                 self.happened(Fact::SilenceSeen { job: *job, since: *since }, self.now);
             }
-            Order::ReadPool { job, last, .. } if *last => self.read_pool(*job),
-            Order::ReadPool { job, n, .. } => match self.pools.retained(*job, self.now) {
+            Order::Pool(PoolOrder::Read { job, last, .. }) if *last => self.read_pool(*job),
+            Order::Pool(PoolOrder::Read { job, n, .. }) => match self.pools.retained(*job, self.now) {
                 Some(_) => self.read_pool(*job),
                 None => self.happened(Fact::PoolSeen { job: *job, n: *n }, self.now),
             },
-            Order::ReleasePool { job } => {
+            Order::Pool(PoolOrder::Release { job }) => {
                 self.pools.release(*job, self.now);
                 self.read_pool(*job);
             }
-            Order::RequestGrant { n, least, wanted } => {
+            Order::Grant(GrantOrder::Request { n, least, wanted }) => {
                 // Like the service, the world answers each request once.
                 if self.answered.insert(order.action()) {
                     let enough = self.month_left >= least.0;
@@ -356,20 +356,22 @@ impl World {
                     self.happened(Fact::BudgetGranted { n: *n, month, amount, reached }, self.now);
                 }
             }
-            Order::ReturnGrant { n, amount, moved_to, .. } => {
+            Order::Grant(GrantOrder::Return { n, amount, moved_to, .. }) => {
                 if self.answered.insert(order.action()) {
                     let returned = if moved_to.is_none() { amount.0 } else { 0 };
                     self.month_left = self.month_left.saturating_add(returned);
                     self.happened(Fact::GrantReturned { n: *n }, self.now);
                 }
             }
-            Order::CapReached { .. }
-            | Order::MonthCapReached { .. }
-            | Order::OverrunSeen
-            | Order::CapacityLacking { .. } => {
+            Order::Notice(
+                NoticeOrder::CapReached { .. }
+                | NoticeOrder::MonthCapReached { .. }
+                | NoticeOrder::OverrunSeen
+                | NoticeOrder::CapacityLacking { .. },
+            ) => {
                 self.happened(Fact::NoticeGiven { notice: order.action() }, self.now);
             }
-            Order::TuningEnded { .. } => {}
+            Order::Notice(NoticeOrder::TuningEnded { .. }) => {}
         }
     }
 

@@ -5,7 +5,7 @@
 
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 
 use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
 
@@ -219,7 +219,7 @@ impl Reference {
                 self.trials[job.trial.index()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
-            Ruling::Order(Order::ReadBill { job }) => {
+            Ruling::Order(Order::Read(ReadOrder::Bill { job })) => {
                 let entry = self.entry(*job).unwrap();
                 assert!(
                     entry.end.is_some() && !entry.is_closed() && entry.bill_ordered.is_none(),
@@ -227,27 +227,29 @@ impl Reference {
                 );
                 entry.bill_ordered = Some(now);
             }
-            Ruling::Order(Order::ReadRest { job, .. }) => {
+            Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => {
                 assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
             }
             Ruling::SettledInFull { job, amount } => self.settled_in_full(*job, amount.0),
             Ruling::BillBooked { job, seconds, amount } => self.bill_booked(*job, *seconds, amount.0),
             Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
             Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
-            Ruling::Order(Order::OverrunSeen) => {
+            Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
             }
-            Ruling::Order(Order::CapacityLacking { since }) => self.lack_published(since.0, now),
+            Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { since })) => {
+                self.lack_published(since.0, now);
+            }
             Ruling::TuningEnding { why } => {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
                 self.phase = Phase::Ending(why.word());
             }
-            Ruling::Order(Order::TuningEnded { why }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
                 assert_eq!(self.end(now), Some(EndReason::word(why)));
                 self.phase = Phase::Ended(why.word());
             }
-            Ruling::Order(Order::CapReached { percent }) => {
+            Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
@@ -259,13 +261,10 @@ impl Reference {
             | Ruling::ReservationExtended { .. }
             | Ruling::PoolClosed { .. }
             | Ruling::Order(
-                Order::ReadLog { .. }
-                | Order::Look { .. }
-                | Order::ReadPool { .. }
-                | Order::ReleasePool { .. }
-                | Order::RequestGrant { .. }
-                | Order::ReturnGrant { .. }
-                | Order::MonthCapReached { .. },
+                Order::Read(ReadOrder::Log { .. } | ReadOrder::Silence { .. })
+                | Order::Pool(_)
+                | Order::Grant(_)
+                | Order::Notice(NoticeOrder::MonthCapReached { .. }),
             ) => panic!("unexpected: {ruling:?}"),
         }
     }
