@@ -9,8 +9,10 @@ use http_api::ApiError;
 use local::training::JobRecords;
 use report::html::List;
 use report::{Delta, Head, Live, html};
+use serde_json::json;
 use server::{Pages, Router, pages};
 use tokio::sync::{mpsc, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tuning::step::Step;
 use use_cases::describe::{self, Place};
@@ -21,6 +23,7 @@ use wire::names::parse_training_job_name;
 
 use crate::failure::Failure;
 use crate::logs::end as logs;
+use crate::metrics::curves;
 use crate::model::Location;
 use crate::text::{usd, utc, value};
 use crate::whole::{self, CopyError};
@@ -80,13 +83,7 @@ impl Pages for Source {
     async fn log(&self, name: &str, job: &str) -> Result<String, ApiError> {
         let (text, place) = match self {
             Self::Local { store, place, jobs } => {
-                let id = lookup::find(store, name).await?.id;
-                // The name is a path of the data directory, so it must be that of a recorded job.
-                let key = parse_training_job_name(job).filter(|(of, _)| *of == id).map(|(_, key)| key);
-                let key = key.ok_or_else(|| unknown_job(name, job))?;
-                if describe::training_job(store, &id, key).await?.is_none() {
-                    return Err(unknown_job(name, job));
-                }
+                let id = recorded(store, name, job).await?;
                 let described = describe::describe(store, place, &id).await?.ok_or_else(|| unknown(name))?;
                 (logs::of_folder(jobs, &described, job).await, "the data directory")
             }
@@ -103,6 +100,20 @@ impl Pages for Source {
             return Err(ApiError::of_host("ResourceNotFound", 404, message));
         }
         Ok(text)
+    }
+
+    async fn metrics(&self, name: &str, job: &str) -> Result<String, ApiError> {
+        let Self::Local { store, jobs, .. } = self else {
+            let message = "the metrics of a stack's training jobs are in CloudWatch, in the namespace \
+                           /aws/sagemaker/TrainingJobs";
+            return Err(ApiError::of_host("ResourceNotFound", 404, message));
+        };
+        let id = recorded(store, name, job).await?;
+        let tuning = store.tuning(&id).await?.ok_or_else(|| unknown(name))?;
+        let (jobs, job) = (jobs.clone(), job.to_owned());
+        let read = spawn_blocking(move || curves(&jobs, &tuning.request, [job.as_str()].into_iter())).await;
+        let curves = read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))?;
+        Ok(json!(curves).to_string())
     }
 
     async fn open(&self, name: Option<&str>) -> Result<Stream, ApiError> {
@@ -252,6 +263,16 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns the ID of the tuning `name`. Fails if it has no record of the training job `job`, whose name is a path of the
+/// data directory.
+async fn recorded(store: &Store<DynamoTable>, name: &str, job: &str) -> Result<String, ApiError> {
+    let id = lookup::find(store, name).await?.id;
+    let key = parse_training_job_name(job).filter(|(of, _)| *of == id).map(|(_, key)| key);
+    let key = key.ok_or_else(|| unknown_job(name, job))?;
+    let found = describe::training_job(store, &id, key).await?;
+    found.map(|_| id).ok_or_else(|| unknown_job(name, job))
 }
 
 /// Shows the folder of the best model, if it is on this machine and has files.

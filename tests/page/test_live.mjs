@@ -336,3 +336,24 @@ test("a failed trial shows its traceback, others their log on demand", async () 
     }
   });
 });
+
+test("the curves of other metrics are in the dialog of a trial", async () => {
+  const train = "for epoch in 0 1 2; do echo epoch $epoch accuracy=0.$epoch loss=1.$epoch; done";
+  await serving(["sh", "-c", train], [], async (url, submit) => {
+    const tuning = await submit("curves", (body) => {
+      const { AlgorithmSpecification: algorithm } = body.TrainingJobDefinition;
+      algorithm.MetricDefinitions = [...(algorithm.MetricDefinitions ?? []), { Name: "loss", Regex: "loss=([-+.\\w]*\\w)" }];
+    });
+    const page = await live(tuning);
+    await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");
+    await page.locator('#table-body tr[data-trial="0"] button').first().click();
+    await page.getByText("Curves of other metrics").click();
+    await page.getByRole("img", { name: "loss: 1 at epoch 1, 1.2 at epoch 3" }).waitFor();
+    assert.deepEqual(await seriousFindings(page), []);
+    assert.deepEqual(page.problems, []);
+    const [{ TrainingJobName: job }] = (await described(`${tuning}/training-jobs`)).TrainingJobSummaries;
+    assert.deepEqual(await described(`${tuning}/metrics/${job}`), { loss: [[1, 1], [2, 1.1], [3, 1.2]] });
+    assert.equal((await fetch(`${tuning}/metrics/other-abc123-0-0-1`)).status, 404);
+    await page.context().close();
+  });
+});

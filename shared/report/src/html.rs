@@ -39,6 +39,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/best.js"),
     include_str!("../assets/script/detail.js"),
     include_str!("../assets/script/log.js"),
+    include_str!("../assets/script/metrics.js"),
     include_str!("../assets/script/connection.js"),
     include_str!("../assets/script/controls.js"),
     include_str!("../assets/script/compare.js"),

@@ -49,6 +49,7 @@ function renderDetail() {
     trial.metrics && [
       el("h3", {}, "Last values of other metrics"),
       list(Object.entries(trial.metrics).map(([name, value]) => [name, number(value)])),
+      metricsPart(trial),
     ],
     el("h3", {}, "Hyperparameters"),
     list(model.head.parameters.map((parameter, index) => [parameter.name, trial.values[index] ?? "-"])),
