@@ -69,21 +69,29 @@ fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32, initial: &[C
         if u64::try_from(tried.len()).is_ok_and(|count| count >= cardinality) {
             tried.clear();
         }
-        latest = of_trial(earlier);
-        if let Some(given) = usize::try_from(earlier).ok().and_then(|earlier| initial.get(earlier)) {
-            let known = space.encode(&space.decode(&latest).with(given));
-            tried.extend(known.ok().map(|point| key(&point)));
-            continue;
-        }
+        let given = usize::try_from(earlier).ok().and_then(|earlier| initial.get(earlier));
+        let with_given = |point: Vec<f64>| {
+            let known = given.and_then(|given| space.encode(&space.decode(&point).with(given)).ok());
+            known.unwrap_or(point)
+        };
+        latest = with_given(of_trial(earlier));
+        // The values that the user gave may leave too little to draw.
+        let redraws_max = match given {
+            Some(given) if space.parameters().iter().all(|known| given.get(&known.name).is_some()) => 0,
+            Some(_) | None => REDRAWS_MAX,
+        };
         let redraws = child(seed, "redraw", u64::from(earlier));
         let mut attempt = 0;
         while !tried.insert(key(&latest)) {
-            if attempt == REDRAWS_MAX {
+            if attempt == redraws_max {
+                if given.is_some() {
+                    break;
+                }
                 tried.clear();
                 continue;
             }
             let mut rng = Rng::new(child(redraws, "draw", attempt));
-            latest = (0..space.dimensions()).map(|_| rng.next_f64()).collect();
+            latest = with_given((0..space.dimensions()).map(|_| rng.next_f64()).collect());
             attempt += 1;
         }
     }

@@ -302,6 +302,25 @@ fn a_finite_space_is_drawn_without_repetition() {
             given.iter().cloned().chain((3..28).map(draw)).collect();
         assert_eq!(distinct.len(), 27, "two given configurations and 25 others, seed {seed}");
     }
+    // The sampler draws the values that a given configuration lacks.
+    let part = |size: &str| {
+        let mut given = given[0].clone();
+        given.0.retain(|_, value| value == "l");
+        given.0.values_mut().for_each(|value| size.clone_into(value));
+        given
+    };
+    let parts = [part("s"), part("s"), part("l"), part("s")];
+    for (kind, seed) in [SamplerKind::Random, SamplerKind::Sobol]
+        .into_iter()
+        .flat_map(|kind| (0..20).map(move |seed| (kind, seed)))
+    {
+        let draw = |trial| {
+            let view = View::new(&history, &running, true).with_initial(&parts);
+            suggest_after(&small, kind, seed, trial, &view).configuration
+        };
+        let drawn: std::collections::BTreeSet<_> = (0..27).map(draw).collect();
+        assert_eq!(drawn.len(), 27, "{kind:?}, seed {seed}");
+    }
     // Repetitions begin when the last untried integers are too unlikely, or all were drawn.
     let many = space([integer(1, 300, Scaling::Logarithmic)]);
     assert_ne!(suggest(&many, SamplerKind::Random, 1, 5_000), suggest(&many, SamplerKind::Random, 1, 5_001));
