@@ -37,7 +37,8 @@ pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns a line for each trial. In a data directory, it also has the curves of the metrics other than the objective.
+/// Returns a line for each trial. In a data directory, it also has the curves of the metrics other than the objective, at
+/// the epochs of the objective's curve.
 async fn jsonl(place: &Source, id: &str, document: &Document) -> Result<String, Failure> {
     let folder = match place.place().map_err(Failure::usage)? {
         Where::Folder(folder) => folder,
@@ -46,19 +47,21 @@ async fn jsonl(place: &Source, id: &str, document: &Document) -> Result<String, 
         }
     };
     let data = Data::existing(&folder).await?;
-    let tuning = data.store.tuning(id).await?.ok_or_else(|| page::gone(id))?;
+    let loaded = data.store.load(id).await?.ok_or_else(|| page::gone(id))?;
     let records = JobRecords::at(&training_path(&folder));
     let mut text = String::new();
     for trial in &document.trials {
         let mut row = row(id, document, trial);
         let jobs: Vec<String> = trial.jobs.iter().map(|job| format!("{id}-{}", job.key)).collect();
-        let curves = metrics::curves(&records, &tuning.request, jobs.iter().map(String::as_str));
+        let curves = metrics::curves(&records, &loaded, &jobs);
         let curves = curves.map_err(|error| {
             Failure::usage(error.to_string())
                 .context(format!("cannot read the logs of trial {}", trial.number))
         })?;
         for (metric, curve) in curves {
-            row["Metrics"][metric] = json!(curve);
+            let at = |epoch: u32| Some((epoch, *curve.get(&u64::from(epoch))?));
+            row["Metrics"][metric] =
+                json!(epochs(trial).take(trial.curve.values.len()).filter_map(at).collect::<Vec<_>>());
         }
         text += &json_line(&row);
     }

@@ -1,5 +1,6 @@
 //! The pages of `serve` and `proxy`: the list of tunings, and the live page of each, with the ends of its logs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,11 @@ const LOOK_LIST: Duration = Duration::from_secs(3);
 const QUIET_LOOKS: u32 = 20;
 /// Maximum number of tunings in the list.
 const LISTED: usize = 100;
+
+/// Maximum number of jobs of a trial whose metrics a page reads at once.
+const JOBS_MAX: usize = 100;
+/// Maximum number of values of a curve on a page.
+const POINTS_MAX: usize = 1_000;
 
 /// Where the tunings are.
 pub(crate) enum Source {
@@ -102,18 +108,31 @@ impl Pages for Source {
         Ok(text)
     }
 
-    async fn metrics(&self, name: &str, job: &str) -> Result<String, ApiError> {
+    async fn metrics(&self, name: &str, job_names: &str) -> Result<String, ApiError> {
         let Self::Local { store, jobs, .. } = self else {
             let message = "the metrics of a stack's training jobs are in CloudWatch, in the namespace \
                            /aws/sagemaker/TrainingJobs";
             return Err(ApiError::of_host("ResourceNotFound", 404, message));
         };
-        let id = recorded(store, name, job).await?;
-        let tuning = store.tuning(&id).await?.ok_or_else(|| unknown(name))?;
-        let (jobs, job) = (jobs.clone(), job.to_owned());
-        let read = spawn_blocking(move || curves(&jobs, &tuning.request, [job.as_str()].into_iter())).await;
+        let names: Vec<String> = job_names.split(',').map(str::to_owned).collect();
+        if names.len() > JOBS_MAX {
+            return Err(ApiError::of_host(
+                "ValidationException",
+                400,
+                format!("expected at most {JOBS_MAX} jobs"),
+            ));
+        }
+        let mut id = String::new();
+        for job in &names {
+            id = recorded(store, name, job).await?;
+        }
+        let loaded = store.load(&id).await?.ok_or_else(|| unknown(name))?;
+        let jobs = jobs.clone();
+        let read = spawn_blocking(move || curves(&jobs, &loaded, &names)).await;
         let curves = read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))?;
-        Ok(json!(curves).to_string())
+        let thinned: BTreeMap<_, Vec<_>> =
+            curves.into_iter().map(|(name, curve)| (name, thinned(curve))).collect();
+        Ok(json!(thinned).to_string())
     }
 
     async fn open(&self, name: Option<&str>) -> Result<Stream, ApiError> {
@@ -263,6 +282,14 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns some of the points, with the first and the last one.
+fn thinned(curve: BTreeMap<u64, f64>) -> Vec<(u64, f64)> {
+    let step = curve.len().div_ceil(POINTS_MAX).max(1);
+    let last = curve.len().saturating_sub(1);
+    let points = curve.into_iter().enumerate();
+    points.filter(|(place, _)| place.is_multiple_of(step) || *place == last).map(|(_, point)| point).collect()
 }
 
 /// Returns the ID of the tuning `name`. Fails if it has no record of the training job `job`, whose name is a path of the

@@ -167,7 +167,7 @@ async fn reject_other_commands(
 
 async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse {
     let target = request.header("x-amz-target").and_then(|target| target.strip_prefix(statistics::TARGET));
-    if let Some(operation) = target {
+    if let Some(operation) = target.filter(|_| request.method == "POST" && request.path == "/") {
         return match local.metric_statistics(operation, &request.body).await {
             Ok(found) => {
                 HttpResponse::amz_json(200, &found).header("content-type", "application/x-amz-json-1.0")

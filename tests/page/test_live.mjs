@@ -239,7 +239,9 @@ test("a live page compares up to four other tunings, in the chart and in a table
     assert.deepEqual(page.problems, []);
     // A deleted tuning has no document.
     await group.getByLabel("two").uncheck();
-    assert.ok((await fetch(`${url}/tuning-jobs/two`, { method: "DELETE" })).ok);
+    // The server refuses that until the next sweep has settled the tuning.
+    while (!(await fetch(`${url}/tuning-jobs/two`, { method: "DELETE" })).ok)
+      await new Promise((done) => setTimeout(done, 200));
     await group.getByLabel("two").check();
     await page.getByText("two cannot be loaded: no hyperparameter tuning job is named two").waitFor();
     assert.equal(await group.getByLabel("two").isChecked(), false);

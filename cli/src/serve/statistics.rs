@@ -46,15 +46,15 @@ struct Dimension {
 impl Asked {
     /// Reads and checks a request. Returns the error for the caller.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        let asked: Self =
-            serde_json::from_slice(body).map_err(|error| format!("invalid GetMetricStatistics: {error}"))?;
+        let asked: Self = serde_json::from_slice(body)
+            .map_err(|error| format!("invalid GetMetricStatistics, expected its members as JSON: {error}"))?;
         if asked.period == 0 {
             return Err("invalid Period 0: expected a number of seconds above 0, for example 60".to_owned());
         }
         let points = (asked.end_time - asked.start_time) / f64::from(asked.period);
-        if points > POINTS_MAX {
+        if !points.is_finite() || points > POINTS_MAX {
             return Err(format!(
-                "the time range has {points:.0} periods, more than {POINTS_MAX}: use a larger Period or a shorter range"
+                "the time range has more than {POINTS_MAX} periods: use a larger Period or a shorter range"
             ));
         }
         Ok(asked)
@@ -79,8 +79,8 @@ impl Asked {
         let regex = regex.or_else(|| request.metric_regex().filter(|_| is_objective));
         let pattern = regex.and_then(|regex| MetricPattern::new(&regex, None).ok());
         let (Some(job), Some(pattern)) = (self.job(), pattern) else { return Ok(self.no_values()) };
-        let found = series(records.log(job, Some(request.metric_host())), &[pattern])?;
-        Ok(self.datapoints(found.first().map_or(&[], Vec::as_slice)))
+        let found = series(records.log(job, Some(request.metric_host())), &pattern)?;
+        Ok(self.datapoints(&found))
     }
 
     /// Returns the answer with the wanted statistics of each period that has values.
@@ -157,6 +157,7 @@ mod tests {
         for (change, expected) in [
             (json!({"Period": 0}), "invalid Period 0"),
             (json!({"Period": 1}), "more than 1440"),
+            (json!({"StartTime": -1e308, "EndTime": 1e308}), "more than 1440"),
             (json!({"EndTime": "now"}), "invalid GetMetricStatistics"),
         ] {
             let error = asked(&change).unwrap_err();

@@ -195,3 +195,33 @@ fn the_commands_in_the_page_on_promotion_succeed() {
     assert!(shown.contains("CONTINUED  WAITING\n"), "{shown}");
     assert!(!shown.contains("restarted after"), "{shown}");
 }
+
+/// The curves of other metrics counted their epochs from the start of each job.
+#[test]
+fn regression_curves_of_other_metrics_have_the_epochs_of_the_objective() {
+    // Every third epoch, on a line of its own.
+    let program = TO_LEVEL
+        .replace("  i=$((i + 1))", "  [ $((i % 3)) -lt 2 ] || echo \"loss=$((1000 + i))\"\n  i=$((i + 1))");
+    for pattern in [Some(r"\[([0-9]+)\]"), None] {
+        let world = World::new(&program);
+        let mut body = in_rounds();
+        let definitions = &mut body["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"];
+        definitions.as_array_mut().unwrap().push(json!({"Name": "loss", "Regex": "loss=([0-9]+)"}));
+        body["Controller"]["EpochPattern"] = json!(pattern);
+        world.write_request("request.json", &body);
+        world.run(&[]).with_code(0);
+        let exported = world.hyperband(&["export", "t", "--format", "jsonl"]).with_code(0).out;
+        let mut complete = 0;
+        for row in exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            let several = row["TrainingJobs"].as_array().unwrap().len() > 1;
+            let points = row["Metrics"]["loss"].as_array().cloned().unwrap_or_default();
+            // Without epochs in the log, that of a program that continued is not known.
+            assert!(pattern.is_some() || !several || points.is_empty(), "{row}");
+            let expected: Vec<Value> =
+                points.iter().map(|point| json!([point[0], point[0].as_f64().unwrap() + 999.0])).collect();
+            assert_eq!(points, expected, "{row}");
+            complete += u32::from(points.iter().map(|point| &point[0]).eq([&json!(3), &json!(6), &json!(9)]));
+        }
+        assert!(complete > 0, "{exported}");
+    }
+}

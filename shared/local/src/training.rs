@@ -56,7 +56,7 @@ pub use job_log::{JobLog, LoggedLine};
 pub use plain_text::plain_text;
 pub use records::JobRecords;
 pub use region::Region;
-pub use series::series;
+pub use series::{emissions, series};
 
 use describe::Owner;
 use final_metrics::Final;

@@ -32,8 +32,9 @@ pub trait Pages: Send + Sync + 'static {
     fn page(&self, name: &str, url: &str) -> String;
     /// Returns the end of the log of the training job `job` of the tuning `name`, as text.
     fn log(&self, name: &str, job: &str) -> impl Future<Output = Result<String, ApiError>> + Send;
-    /// Returns the curves of the metrics other than the objective of the training job `job`, as JSON.
-    fn metrics(&self, name: &str, job: &str) -> impl Future<Output = Result<String, ApiError>> + Send;
+    /// Returns the curves of the metrics other than the objective, as JSON. `jobs` are the training jobs of one trial,
+    /// separated by commas.
+    fn metrics(&self, name: &str, jobs: &str) -> impl Future<Output = Result<String, ApiError>> + Send;
     /// Opens the event stream of the tuning `name`, or of the list of tunings.
     fn open(&self, name: Option<&str>) -> impl Future<Output = Result<Self::Stream, ApiError>> + Send;
     /// Sends the events of a stream until its client leaves.
@@ -56,7 +57,7 @@ pub fn pages<P: Pages>(pages: P) -> (Router, watch::Sender<()>) {
         .route("/tuning-jobs/{name}/page", get(page::<P>))
         .route("/tuning-jobs/{name}/events", get(events::<P>))
         .route("/tuning-jobs/{name}/logs/{job}", get(log::<P>))
-        .route("/tuning-jobs/{name}/metrics/{job}", get(metrics::<P>))
+        .route("/tuning-jobs/{name}/metrics/{jobs}", get(metrics::<P>))
         .with_state(served);
     (router, end)
 }
@@ -78,9 +79,9 @@ async fn log<P: Pages>(
 
 async fn metrics<P: Pages>(
     State(served): State<Arc<Served<P>>>,
-    Path((name, job)): Path<(String, String)>,
+    Path((name, jobs)): Path<(String, String)>,
 ) -> Response {
-    text(served.pages.metrics(&name, &job).await, "application/json")
+    text(served.pages.metrics(&name, &jobs).await, "application/json")
 }
 
 async fn list_events<P: Pages>(State(served): State<Arc<Served<P>>>, headers: HeaderMap) -> Response {

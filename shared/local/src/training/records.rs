@@ -3,6 +3,7 @@
 //! Takes no lock and changes nothing. Records are replaced atomically, so every read is consistent.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -36,6 +37,12 @@ impl JobRecords {
     /// Returns the log of the job `name`, of one host or of all.
     pub fn log(&self, name: &str, host: Option<&str>) -> JobLog {
         JobLog::at(self.layout.logs(name), host)
+    }
+
+    /// Returns how many logs the job `name` has of a host: one for each start of its program.
+    pub fn starts(&self, name: &str, host: &str) -> io::Result<usize> {
+        let logs = job_log::streams(&self.layout.logs(name))?;
+        Ok(logs.iter().filter(|(of, ..)| of == host).count())
     }
 
     /// Returns where the log of the job `name` is: its file, or their folder if it has several. `None` without a log.

@@ -70,7 +70,7 @@ function addOther(name) {
     const { head, trials, money } = JSON.parse(event.data);
     const end = lastTime({ head, money });
     const points = { time: improvements(trials, "time", head, end), trials: improvements(trials, "trials", head, end) };
-    const best = head.best?.value ?? head.bestSeen?.value ?? null;
+    const best = head.bestSeen?.value ?? head.best?.value ?? null;
     Object.assign(other, { head, best, points, ends: { time: end / 1000, trials: trials.length - 0.5 } });
     compare.note.textContent = `${name} is in the chart and the table.`;
     redrawCompared();
@@ -105,7 +105,7 @@ function loadedOthers() {
 function renderCompare() {
   const loaded = loadedOthers();
   const { head } = model;
-  const own = { name: head.name, head, best: head.best?.value ?? head.bestSeen?.value ?? null, line: ["accent", []] };
+  const own = { name: head.name, head, best: head.bestSeen?.value ?? head.best?.value ?? null, line: ["accent", []] };
   const differ = loaded.filter((other) => other.head.metric !== head.metric || other.head.objective !== head.objective);
   const goal = ({ objective, metric }) => `${objective === "Maximize" ? "maximizes" : "minimizes"} ${metric}`;
   const titles = ["tuning", "status", "best value", "training jobs", "cost", "wall time"].map((title, i) =>

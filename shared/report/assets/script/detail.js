@@ -7,7 +7,10 @@ let logLines = LOG_STEP;
 
 function initDetail() {
   byId("detail-close").addEventListener("click", () => byId("detail").close());
-  byId("detail").addEventListener("close", () => (shownTrial = null));
+  byId("detail").addEventListener("close", () => {
+    shownTrial = null;
+    metricCurves = { of: "", node: null };
+  });
   byId("detail").addEventListener("click", (event) => event.target === byId("detail") && byId("detail").close());
   byId("log-more").addEventListener("click", () => {
     logLines += LOG_STEP;

@@ -1,38 +1,34 @@
 // The curves of a trial's other metrics, on a live page of this machine. They are in the logs of its jobs.
 
-let metricCurves = { trial: null, node: null };
+let metricCurves = { of: "", node: null };
 
 // Returns the part of the dialog, which loads its curves when it is opened. Further drawings of the trial keep it.
 function metricsPart(trial) {
   if (!trial.metrics || document.querySelector("meta[name=event-stream]") === null) return null;
-  if (metricCurves.trial !== trial.number) {
+  const jobs = trial.jobs.filter((job) => job.state !== "Refused" && job.state !== "NotStarted");
+  const of = jobs.map((job) => `${model.head.id}-${job.key}`).join();
+  if (metricCurves.of !== of) {
     const body = el("div", { class: "curves" });
     const node = el("details", {}, el("summary", {}, "Curves of other metrics"), body);
-    node.addEventListener("toggle", () => node.open && loadMetrics(trial, body));
-    metricCurves = { trial: trial.number, node };
+    node.addEventListener("toggle", () => node.open && loadMetrics(of, body));
+    metricCurves = { of, node };
   }
   return metricCurves.node;
 }
 
-async function loadMetrics(trial, body) {
-  const all = new Map();
-  let problem = "";
+async function loadMetrics(jobs, body) {
+  let [curves, problem] = [{}, ""];
   try {
-    // Where two jobs have the same epoch, the later job counts.
-    for (const job of trial.jobs) {
-      const answer = await fetch(`metrics/${model.head.id}-${job.key}`);
-      if (!answer.ok) problem = (await answer.json()).message;
-      for (const [name, points] of Object.entries(answer.ok ? await answer.json() : {})) {
-        const known = all.get(name) ?? new Map();
-        for (const [epoch, value] of points) known.set(epoch, value);
-        all.set(name, known);
-      }
-    }
+    const answer = await fetch(`metrics/${jobs}`);
+    const found = await answer.json();
+    if (answer.ok) curves = found;
+    else problem = found.message;
   } catch {
     problem = "The server does not answer: start it again, then open this part again.";
   }
-  const charts = [...all].map(([name, points]) => metricChart(name, [...points].sort(([a], [b]) => a - b)));
-  put(body, charts, charts.length === 0 && el("p", { class: "note" }, problem || "The log has no value of them."));
+  const charts = Object.entries(curves).map(([name, points]) => metricChart(name, points));
+  const none = problem || "The log does not show the epochs of their values.";
+  put(body, charts, charts.length === 0 && el("p", { class: "note" }, none));
 }
 
 function metricChart(name, points) {
