@@ -36,7 +36,7 @@ const BASE_36: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// Returns the name of a training job: `<tuning>-<inc6>-<trial>-<rung>-<attempt>`, where `tuning_id` is
 /// `<tuning>-<inc6>`.
 ///
-/// The name has at most [`MAX_JOB_NAME_CHARS`] for every job within [`tuning::limits`].
+/// The name has at most [`MAX_JOB_NAME_CHARS`] for every job within [`tuning::unit::limits`].
 ///
 /// ```
 /// # use tuning::log::fact::JobKey;
