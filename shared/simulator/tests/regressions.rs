@@ -203,3 +203,11 @@ fn regression_a_fast_clock_shortens_the_time_to_save_a_model() {
     let history = Run::drawn(1_796_500_009_494).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// The trial that reached the target waited for more money than the cap had left. Another trial waited for its end, so the
+/// tuning had no job and did not end.
+#[test]
+fn regression_a_finalist_without_money_blocks_no_trial() {
+    let history = Run::drawn(1_795_839_458_129).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

@@ -151,6 +151,15 @@ fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
     })
 }
 
+/// Returns whether the trial that reached the target waits for money that nothing can free. Trials that wait for its end
+/// would then wait without end.
+pub(crate) fn finalist_lacks_money(definition: &Definition, state: &State) -> bool {
+    let is_waiting = state.finalist.is_some_and(|finalist| state.waiting.contains_key(&finalist));
+    is_waiting
+        && !state.may_free_money()
+        && finalist(definition, state).is_some_and(|ruling| !fits(definition, state, &ruling))
+}
+
 /// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
 /// with that money.
 pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
