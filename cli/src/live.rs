@@ -119,7 +119,7 @@ impl Pages for Source {
             return Err(ApiError::of_host(
                 "ValidationException",
                 400,
-                format!("expected at most {JOBS_MAX} jobs"),
+                format!("too many training jobs: expected at most {JOBS_MAX}, separated by commas"),
             ));
         }
         let mut id = String::new();
