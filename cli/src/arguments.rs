@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a request with comments, from ranges and the log of one training
+    /// Write a request with comments, from parameter ranges and a training log
     #[command(after_help = INIT_EXAMPLES)]
     Init(Init),
     /// Run a tuning on this machine
@@ -96,7 +96,7 @@ pub(crate) enum Command {
     /// Follow a tuning until it ends
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(Watch),
-    /// Show where the best model is, or copy it
+    /// Show the location of the best model, or copy the model
     #[command(after_help = MODEL_EXAMPLES)]
     Model(Model),
     /// Print the log of a training job
@@ -105,7 +105,7 @@ pub(crate) enum Command {
     /// Explain every decision about a trial
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
-    /// Compare booked costs with bills: of a tuning's training jobs, or of a stack in a month
+    /// Compare booked costs with bills, for the jobs of a tuning or for a stack in a month
     #[command(after_help = cost::EXAMPLES)]
     Cost(Cost),
     /// Change the cost cap or parallelism of a running tuning, or pause and resume it
@@ -129,7 +129,7 @@ pub(crate) enum Command {
     /// Test the assumptions about AWS in a real account
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(Box<Doctor>),
-    /// Serve the HTTP API on this machine; it runs several tunings at once
+    /// Serve the HTTP API on this machine, and run several tunings at once
     #[command(after_help = serve::SERVE_EXAMPLES)]
     Serve(Serve),
     /// Serve the HTTP API of a deployed stack on this machine; signs each request
@@ -166,7 +166,7 @@ pub(crate) struct Submit {
     /// Name of the tuning; replaces HyperParameterTuningJobName of the request
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
+    /// Configuration to try first, after the request's initial configurations, for example lr=0.1,depth=6; repeatable
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
     #[command(flatten)]
@@ -211,16 +211,18 @@ pub(crate) struct Run {
     /// Name of the tuning; replaces HyperParameterTuningJobName of the request
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Delete the tuning of this name first; an interrupted one is stopped before. Its models and checkpoints stay
+    /// Before the run, delete the tuning of this name; if it was interrupted, stop it first. Its models and checkpoints
+    /// stay
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Continue an interrupted tuning although COMMAND, or its folder, is another one
+    /// Continue an interrupted tuning even if COMMAND or its folder has changed
     #[arg(long)]
     pub(crate) command_changed: bool,
-    /// Configuration to try first, after those of the request, for example lr=0.1,depth=6; repeat for more
+    /// Configuration to try first, after the request's initial configurations, for example lr=0.1,depth=6; repeatable
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
-    /// Data of a channel on this machine, in place of that of the request, for example train=data/train; repeat for more
+    /// Data of an input channel on this machine, for example train=data/train; replaces the data in the request;
+    /// repeatable
     #[arg(long = "channel", value_name = "NAME=PATH", value_parser = str::parse::<Channel>)]
     pub(crate) channels: Vec<Channel>,
     #[command(flatten)]

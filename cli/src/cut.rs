@@ -1,6 +1,6 @@
 //! Warnings about metric patterns that cut numbers: `([0-9.]+)` captures `1` of `1e-11`.
 //!
-//! A request shows such a pattern on sample lines, and a log shows it on its own lines.
+//! Sample lines reveal such a pattern in a request. The lines of a log reveal it directly.
 
 mod probe;
 

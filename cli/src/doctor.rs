@@ -2,8 +2,8 @@
 //! With `--before` it checks the account before the deployment instead.
 //!
 //! Submits one tuning of two short jobs to the stack, and reads what SageMaker and CloudWatch Logs report about them
-//! with the credentials of the caller. A check without permission is "not tried". Must never start anything without
-//! confirmation, and must never leave a job of its own running.
+//! with the credentials of the caller. A check without permission reports "not tried". Must never start anything
+//! without confirmation, and must never leave a job of its own running.
 
 mod account;
 mod before;

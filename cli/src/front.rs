@@ -1,4 +1,4 @@
-//! The server of `serve` and `proxy`: its address, its URL, and its end by a signal.
+//! The server of `serve` and `proxy`: its address, its URL, and its shutdown by a signal.
 
 use std::net::SocketAddr;
 

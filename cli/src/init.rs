@@ -1,4 +1,4 @@
-//! `hyperband init`: writes a request with comments from ranges and the log of one training.
+//! `hyperband init`: writes a request with comments, from parameter ranges and a training log.
 //!
 //! On a terminal, asks for the settings that the command line lacks. Never writes an invalid request, and overwrites a
 //! file only with `--force`.

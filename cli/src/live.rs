@@ -1,4 +1,5 @@
-//! The pages of `serve` and `proxy`: the list of tunings, and the live page of each, with the ends of its logs.
+//! The pages of `serve` and `proxy`: the list of tunings, and the live page of each tuning, with the last lines of its
+//! logs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! `hyperband model`: finds the best model of a tuning, and copies it from a data directory.
 //!
-//! The best model is that of the refit, if it completed, else that of the best training job.
+//! The best model comes from the refit if it completed, else from the best training job.
 
 use std::fs;
 use std::io;

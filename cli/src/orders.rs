@@ -1,5 +1,5 @@
-//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, its `run`
-//! performs them.
+//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, the active
+//! `run` performs them.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! `hyperband run`: runs a tuning on this machine, from the request to the result.
 //!
 //! All state is in the data directory. If the process is killed, the same command line continues the tuning. If the
-//! tuning has ended, the command only prints its result. Must never run another tuning of the folder with this command
-//! line's training program.
+//! tuning has ended, the command only prints its result. Must never run this command line's training program for
+//! another tuning of the folder.
 
 pub(crate) mod ask;
 pub(crate) mod command;

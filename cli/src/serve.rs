@@ -1,7 +1,7 @@
-//! `hyperband serve`: the HTTP API on this machine, together with the whole controller.
+//! `hyperband serve`: the HTTP API on this machine, together with the complete controller.
 //!
-//! All state is in the data directory. The same command line continues every tuning there, also after a kill. Must never
-//! run a tuning of the folder with another training program than its own.
+//! All state is in the data directory. The same command line continues every tuning in this directory, even after a
+//! kill. Must never run a tuning of the folder with another training program than its own.
 
 mod ends;
 mod statistics;

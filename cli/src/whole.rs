@@ -1,6 +1,6 @@
-//! One tuning to read as a whole: in its data directory, or as a copy of all its rows on a stack.
+//! Opens one tuning with all its rows: in its data directory, or as a copy of the rows from a stack.
 //!
-//! So commands that need the recorded facts and decisions have one implementation.
+//! Commands that need the recorded facts and decisions therefore have one implementation.
 
 use api_client::{Client, ClientError};
 use dynamodb::{DynamoTable, Embedded};

@@ -20,13 +20,13 @@ costs only.
   COMPUTED   billable seconds times the price
   BOOKED     cost in the ledger of the tuning
 
-A job whose booked and computed costs differ is marked, with the likely reason. The exit code is 0 even with \
-differences.
+The command marks each job whose booked and computed costs differ, and prints the likely reason. The exit code is 0 \
+even with differences.
 
 With --month, compares the booked bills of the training jobs that ended in the month with AWS's bill, from Cost \
 Explorer. It reads the usage with the tag hyperband:stack at list prices, before credits, discounts and tax, with your \
 credentials. It needs ce:GetCostAndUsage, and the tag as an active cost allocation tag. AWS charges $0.01 for each \
-request to Cost Explorer, which is usually one. Costs appear there up to a day late.
+request to Cost Explorer; the command usually sends one. Costs appear there up to a day late.
 
 Examples:
   hyperband cost xgb-1
@@ -46,7 +46,8 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "YYYY-MM", num_args = 0..=1, default_missing_value = THIS_MONTH)]
     #[arg(value_parser = parse_month, conflicts_with = "data_dir")]
     pub(crate) month: Option<Month>,
-    /// Name of the stack, with --month; required with lambda:FUNCTION [default: as the stack's HTTP API reports it]
+    /// Name of the stack, with --month; required with lambda:FUNCTION [default: the name that the stack's HTTP API
+    /// reports]
     #[arg(long, value_name = "NAME", value_parser = parse_stack_name, conflicts_with = "name")]
     pub(crate) stack_name: Option<String>,
     #[command(flatten)]

@@ -33,7 +33,7 @@ const STACK_OPTIONS: [&str; 10] = [
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("subnet_use").args(["security_groups", "before"]).multiple(true)))]
 pub(crate) struct Doctor {
-    /// Check the account before the deployment: starts nothing, costs nothing, needs no stack
+    /// Check the account before a deployment; needs no stack, starts nothing and costs nothing
     #[arg(long, conflicts_with_all = STACK_OPTIONS)]
     pub(crate) before: bool,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct Doctor {
     /// Name of the stack [default: hyperband-dev]
     #[arg(long, value_name = "NAME", requires = "before", value_parser = parse_stack_name, help_heading = BEFORE)]
     pub(crate) stack_name: Option<String>,
-    /// VPC of the training jobs, if they run in one and --subnet is not given
+    /// VPC of the training jobs, if they run in a VPC and --subnet is not given
     #[arg(long, value_name = "ID", requires = "before", help_heading = BEFORE)]
     pub(crate) vpc: Option<String>,
     /// Role or user that will deploy [default: the caller]
@@ -77,7 +77,7 @@ pub(crate) struct Doctor {
     /// Use spot instances
     #[arg(long)]
     pub(crate) spot: bool,
-    /// Cost cap of the examination, in dollars; at most 0.5
+    /// Cost cap of the tuning, in dollars; at most 0.5
     #[arg(long, value_name = "USD", default_value = "0.5", value_parser = parse_dollars)]
     pub(crate) max_cost: Dollars,
     /// Name of the tuning [default: doctor- and 6 characters]

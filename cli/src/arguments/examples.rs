@@ -18,7 +18,7 @@ A RANGE is one of:
   NAME=int:MIN..MAX    whole numbers
   NAME=choice:A,B,C    one of these texts
 
-On a terminal, the command asks for RANGE, --metric, --goal and --max-resource where they are missing and do not follow \
+On a terminal, the command asks for missing values of RANGE, --metric, --goal and --max-resource, unless they follow \
 from the log or the name of the metric. It writes nothing if the request is invalid.
 
 Examples:
@@ -37,16 +37,16 @@ SageMaker container:
   $SM_ROOT/checkpoints                         folder for checkpoints
   $SM_USER_ARGS                                hyperparameters as a JSON list of options
 
-{NAME} in COMMAND is replaced by the value of the hyperparameter NAME, and --pass-args adds all as options, so that a \
-program with argparse or Hydra needs no change.
+In COMMAND, the value of the hyperparameter NAME replaces {NAME}. --pass-args adds all hyperparameters as options. A \
+program with argparse or Hydra therefore needs no change.
 
-The output of the process is the log of the training job. The metric definitions of the request find the objective \
-there.
+The output of the process is the log of the training job. The metric definitions of the request find the objective in \
+this log.
 
-The request needs no fields of AWS, such as RoleArn, ResourceConfig or TrainingImage. `hyperband check` lists those \
+The request needs no AWS fields, such as RoleArn, ResourceConfig or TrainingImage. `hyperband check` lists the fields \
 that a stack requires.
 
-If the run is interrupted, even by kill -9, repeat the same command line to continue it, or use `hyperband resume NAME`.
+To continue an interrupted run, even after kill -9, repeat the same command line or use `hyperband resume NAME`.
 
 Examples:
   hyperband run request.json -- python3 train.py
@@ -60,15 +60,16 @@ Examples:
 
 pub(super) const RESUME_EXAMPLES: &str = "\
 Starts the training program of the latest `hyperband run` of the tuning, in the folder of that run, with its options. \
-Running it twice does no harm: the second one reports that the first uses the data directory.
+A second `resume` at the same time does no harm: it reports that the first one uses the data directory.
 
 Examples:
   hyperband resume xgb-1
   hyperband resume xgb-1 --data-dir /tmp/tuning";
 
 pub(super) const MODEL_EXAMPLES: &str = "\
-The best model is that of the refit, if the request has Controller.Refit and it completed, else that of the best training \
-job. Standard output has the place of the model, standard error its training job. A model of a stack is in S3.
+The best model comes from the refit, if the request has Controller.Refit and the refit completed. Otherwise, it comes \
+from the best training job. The command prints the location of the model to standard output, and its training job to \
+standard error. The models of a stack are in S3.
 
 Examples:
   hyperband model xgb-1
@@ -77,7 +78,7 @@ Examples:
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Starts nothing. The expected time and cost come from a simulation in which all trials are equally likely to be the \
-best. Start-up time counts as billed. Prices come from the request (Controller.InstancePricesUsdPerHour).
+best. Start-up time counts as billed time. Prices come from the request (Controller.InstancePricesUsdPerHour).
 
 Examples:
   hyperband plan request.json
@@ -98,8 +99,8 @@ Examples:
   hyperband check request.json --output json | jq -r '.Warnings[].Code'";
 
 pub(super) const SUBMIT_EXAMPLES: &str = "\
-The stack runs the tuning; this machine can be switched off. The command validates the request before it sends it, as \
-`hyperband check --stack` does.
+The stack runs the tuning, so you can switch this machine off. Like `hyperband check --stack`, the command validates \
+the request, and then sends it.
 
 Requests are signed with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
 credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it. An endpoint \
@@ -162,8 +163,9 @@ Examples:
   hyperband stop --all --yes";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
-For each rung, shows the compared value, the other trials with their values and ranks, the rule, the time and the step \
-of the decision, and the cost of the trial so far. The text output shortens long lists; the JSON output does not.
+For each rung, shows the compared value, and the other trials with their values and ranks. Also shows the rule, the \
+time and the step of the decision, and the cost of the trial so far. The text output shortens long lists; the JSON \
+output does not.
 
 Examples:
   hyperband explain xgb-1 7
@@ -171,7 +173,7 @@ Examples:
   hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
 
 pub(super) const REPLAY_EXAMPLES: &str = "\
-Exit code 0 if all decisions are identical, 1 if one differs.
+Exit code 0 if all decisions are identical, 1 if a decision differs.
 
 Examples:
   hyperband replay xgb-1";
@@ -197,18 +199,18 @@ and iam:PassRole for the check name-taken. Without them, these checks are incomp
 AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_SAGEMAKER and AWS_ENDPOINT_URL_CLOUDWATCH_LOGS set the endpoints of the AWS \
 services. A stack that requires a VPC (RequireVpc) needs --subnet and --security-group.
 
-With --before, checks the account before there is a stack: credentials, quotas, the log group of training jobs, the \
+With --before, checks the account before a stack exists: credentials, quotas, the log group of training jobs, the \
 price list, the execution role, VPC endpoints, and denials by policies. It only reads, starts nothing, costs nothing \
-and asks nothing. It ends with the parameters for infra/samconfig.toml. A check without permission is \"not tried\". A \
-warning prevents nothing.
+and asks no questions. It ends with the parameters for infra/samconfig.toml. A check without permission is \"not \
+tried\". A warning does not prevent the deployment.
 
 Permissions with --before: lambda:GetAccountSettings, logs:DescribeLogGroups, logs:DescribeSubscriptionFilters, \
 pricing:GetProducts, iam:GetRole, iam:SimulatePrincipalPolicy, servicequotas:ListServiceQuotas, \
-servicequotas:ListAWSDefaultServiceQuotas; with --vpc or --subnet also ec2:DescribeSubnets, \
-ec2:DescribeVpcEndpoints and ec2:DescribeRouteTables. IAM's simulation does not know session policies and policies of \
-resources, and only some conditions: a denial is certain only where no condition matters.
+servicequotas:ListAWSDefaultServiceQuotas; with --vpc or --subnet also ec2:DescribeSubnets, ec2:DescribeVpcEndpoints \
+and ec2:DescribeRouteTables. IAM's simulation does not know session policies and resource policies. It knows only some \
+conditions, so a denial that depends on a condition is not certain.
 
-Exit code 0 if no check says no, 1 if one does, 3 if the endpoint fails.
+Exit code 0 if no check prints no, 1 if a check prints no, 3 if the endpoint fails.
 
 Examples:
   hyperband doctor --before --role arn:aws:iam::111122223333:role/training --region eu-west-1
@@ -224,9 +226,9 @@ Examples:
       | jq '.Checks[] | select(.Verdict == \"no\")'";
 
 pub(super) const SIMULATE_EXAMPLES: &str = "\
-The decider and its sampler run as in a real tuning. Each configuration is answered by the nearest recorded one. The \
-request's strategy, rungs, limits, cap and prices count. Prints one line of JSON for each seed; the same seed gives the \
-same bytes.
+The decider and its sampler run as in a real tuning. For each configuration, the nearest recorded one supplies the \
+values. The request's strategy, rungs, limits, cap and prices apply. Prints one line of JSON for each seed; the same \
+seed gives the same bytes.
 
 Examples:
   hyperband simulate request.json --curves digits-mlp.jsonl.gz --seeds 0..20 --until-seconds 3600

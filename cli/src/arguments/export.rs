@@ -16,10 +16,10 @@ Examples:
 pub(crate) struct Export {
     /// Name of the tuning
     pub(crate) name: String,
-    /// Format of the rows: one for each trial
+    /// Format of the rows; each trial has one row
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) format: Format,
-    /// File to write, by default standard output
+    /// File to write [default: standard output]
     #[arg(short = 'o', long = "file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]

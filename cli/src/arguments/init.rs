@@ -18,7 +18,7 @@ pub(crate) struct Init {
     /// Overwrite the file
     #[arg(long)]
     pub(crate) force: bool,
-    /// Log of one training; its lines propose the metric, the patterns and the number of epochs
+    /// Log of a training run, from which the command proposes the metric, patterns and number of epochs
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) log: Option<PathBuf>,
     /// Name of the metric to optimize
@@ -30,19 +30,19 @@ pub(crate) struct Init {
     /// Direction of the metric; the default follows from names such as loss and accuracy
     #[arg(long, value_enum)]
     pub(crate) goal: Option<Goal>,
-    /// Pattern whose group captures the epoch in a line of the metric; without one, lines are counted
+    /// Pattern whose group captures the epoch in a line of the metric; without a pattern, lines are counted
     #[arg(long, value_name = "REGEX")]
     pub(crate) epoch_pattern: Option<String>,
-    /// Epochs of a full training
+    /// Epochs of a complete training run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) max_resource: Option<u32>,
-    /// Hyperparameter in which the program gets its number of epochs
+    /// Hyperparameter that sets the program's number of epochs
     #[arg(long, value_name = "NAME")]
     pub(crate) resource_hyperparameter: Option<String>,
-    /// Training jobs in total; the default is 30, or the number of configurations if that is lower
+    /// Total number of training jobs; the default is 30, or the number of configurations if it is lower
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) jobs: Option<u32>,
-    /// Training jobs at once; the default is 4
+    /// Number of parallel training jobs; the default is 4
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) parallel: Option<u32>,
     /// Name of the tuning; the default is the name of the current folder

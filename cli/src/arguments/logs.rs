@@ -5,8 +5,8 @@ use clap::Args;
 use super::{Output, Source};
 
 pub(super) const EXAMPLES: &str = "\
-Without TRIAL, prints the log of the latest failed training job, else of the newest running one, else of the best one. \
-Standard error says which.
+Without TRIAL, prints the log of the latest failed training job, else of the newest running job, else of the best job. \
+The command prints the job's name to standard error.
 
 With --output json, each line of the log is one JSON object with the members job, host, timestamp and line.
 
@@ -24,9 +24,9 @@ Examples:
 pub(crate) struct Logs {
     /// Name of the tuning
     pub(crate) name: String,
-    /// Number of a trial, for its newest training job, or name of a training job
+    /// Name of a training job, or number of a trial for its newest training job
     pub(crate) trial: Option<String>,
-    /// Only lines of this host, for example algo-1
+    /// Print only the lines of this host, for example algo-1
     #[arg(long, value_name = "HOST", value_parser = parse_host)]
     pub(crate) host: Option<String>,
     /// Print new lines until the training job ends

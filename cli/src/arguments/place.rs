@@ -30,8 +30,8 @@ pub(crate) struct Source {
 /// Option for the endpoint of a deployed stack.
 #[derive(Debug, Args)]
 pub(crate) struct RemotePlace {
-    /// Deployed stack: the URL of its HTTP API (output ApiUrl), or lambda:FUNCTION (output InvokeFunctionName). Or the URL of
-    /// a local server [env: HYPERBAND_ENDPOINT]
+    /// URL of a stack's HTTP API (output ApiUrl) or of a local server, or lambda:FUNCTION for a stack's function
+    /// (output InvokeFunctionName) [env: HYPERBAND_ENDPOINT]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     endpoint: Option<Address>,
 }

@@ -1,4 +1,4 @@
-//! The options of training processes and the limits of a request, which several commands have.
+//! Options of training processes and limits of a request, which several commands share.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::run::devices::Devices;
 /// How training processes are started, interrupted and stopped.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Processes {
-    /// Training processes at once; further training jobs wait [default: no limit; with `serve` one for each GPU of
-    /// --devices, else for each processor core]
+    /// Maximum number of parallel training processes; further training jobs wait [default: no limit; with `serve`, one
+    /// for each GPU of --devices, or else for each processor core]
     #[arg(long, value_name = "N")]
     pub(crate) slots: Option<NonZeroU32>,
-    /// GPUs that the training processes share, for example 0,1,2,3, or `auto` to ask nvidia-smi. Each process sees its own
-    /// in CUDA_VISIBLE_DEVICES
+    /// GPUs that the training processes share, for example 0,1,2,3, or `auto` to ask nvidia-smi. Each process finds its
+    /// own GPUs in CUDA_VISIBLE_DEVICES
     #[arg(long, value_name = "LIST")]
     pub(crate) devices: Option<Devices>,
     /// Add the hyperparameters to COMMAND as options, such as --lr 0.1, as SageMaker's training toolkit does

@@ -10,18 +10,18 @@ use super::{Listen, Output, Place, Processes, RemotePlace};
 
 pub(super) const SERVE_EXAMPLES: &str = "\
 Serves the same API as a deployed stack: JSON on /tuning-jobs, and SageMaker's own protocol for boto3, the AWS CLI and \
-the SageMaker Python SDK. Each instance of a training job is one process of COMMAND, as with `hyperband run`. A request \
-needs no fields of AWS, such as RoleArn.
+the SageMaker Python SDK. Each instance of a training job is one process of COMMAND, as with `hyperband run`. A \
+request needs no AWS fields, such as RoleArn.
 
-Tunings share --slots. A training job that finds no free slot waits in status Starting, is not billed, and starts in \
-the order of creation. A training job with more instances than slots runs alone.
+Tunings share --slots. Training jobs without a free slot wait in status Starting, are not billed, and start in the \
+order of creation. A training job with more instances than slots runs alone.
 
 There is no authentication: each program that reaches the address can submit tunings, which start COMMAND. The default \
-address is reachable from this machine only. Requests of web pages of other sites are refused.
+address is reachable from this machine only. The server refuses requests from web pages of other sites.
 
-Prints the URL as one line to standard output when it is ready, and one line for each tuning that begins or ends to \
-standard error. SIGTERM and SIGINT end it and all training processes. The same command line continues all tunings, also \
-after kill -9.
+When the server is ready, it prints its URL as one line to standard output. For each tuning that begins or ends, it \
+prints one line to standard error. SIGTERM and SIGINT end the server and all training processes. The same command line \
+continues all tunings, even after kill -9.
 
 Examples:
   hyperband serve -- python3 train.py
@@ -38,7 +38,7 @@ instance, as all commands with --endpoint do. A client of SageMaker needs only t
 An endpoint lambda:FUNCTION serves the paths /tuning-jobs only, not SageMaker's own protocol.
 
 There is no authentication: each program that reaches the address acts with your AWS credentials. The default address \
-is reachable from this machine only. Requests of web pages of other sites are refused.
+is reachable from this machine only. The server refuses requests from web pages of other sites.
 
 Examples:
   hyperband proxy --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
@@ -59,10 +59,11 @@ pub(crate) struct Serve {
     pub(crate) allow_remote: bool,
     #[command(flatten)]
     pub(crate) place: Place,
-    /// Data of a channel on this machine, in place of that of the request, for example train=data/train; repeat for more
+    /// Data of an input channel on this machine, for example train=data/train; replaces the data in the request;
+    /// repeatable
     #[arg(long = "channel", value_name = "NAME=PATH", value_parser = str::parse::<Channel>)]
     pub(crate) channels: Vec<Channel>,
-    /// Continue interrupted tunings although COMMAND, or its folder, is another one
+    /// Continue interrupted tunings even if COMMAND or its folder has changed
     #[arg(long)]
     pub(crate) command_changed: bool,
     #[command(flatten)]

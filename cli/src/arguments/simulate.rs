@@ -17,13 +17,13 @@ pub(crate) struct Simulate {
     /// Seeds A to B-1, one simulated tuning each
     #[arg(long, value_name = "A..B", default_value = "0..1", value_parser = parse_seeds)]
     pub(crate) seeds: Range<u64>,
-    /// Training jobs that run at once
+    /// Number of parallel training jobs
     #[arg(long, value_name = "W", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) workers: u32,
     /// Seconds from the start of a training job to its first epoch
     #[arg(long, value_name = "S", default_value = "60", value_parser = parse_amount)]
     pub(crate) startup_seconds: f64,
-    /// Seconds of the mean training job with all epochs
+    /// Mean seconds of a training job with all epochs
     #[arg(long, value_name = "M", default_value = "180", value_parser = parse_positive)]
     pub(crate) mean_job_seconds: f64,
     /// End each tuning after this virtual time
@@ -35,16 +35,16 @@ pub(crate) struct Simulate {
     /// Spot interruptions per hour of a running training job
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_amount)]
     pub(crate) spot_interruptions: f64,
-    /// Virtual seconds between which no training job gets instances
+    /// Period in which no training job gets instances, in virtual seconds
     #[arg(long, value_name = "FROM..TO", value_parser = parse_span)]
     pub(crate) capacity_outage: Option<Range<f64>>,
     /// Noise of each value, as a share of the difference between the best and the median configuration
     #[arg(long, value_name = "F", default_value = "0", value_parser = parse_amount)]
     pub(crate) noise: f64,
-    /// Let each recorded configuration answer one trial only
+    /// Use each recorded configuration for one trial only
     #[arg(long)]
     pub(crate) unique_rows: bool,
-    /// Let each epoch and start-up take exp(F x standard normal) as long
+    /// Multiply the time of each epoch and start-up by exp(F x standard normal)
     #[arg(long, value_name = "F", default_value = "0", value_parser = parse_amount)]
     pub(crate) time_jitter: f64,
     /// Seconds from the end of a training job to its bill

@@ -13,7 +13,7 @@ Implements CreateTrainingJob, DescribeTrainingJob, StopTrainingJob, UpdateTraini
 ListTags of SageMaker, for boto3, the AWS CLI and the AWS SDKs. Each instance of a training job is one process of \
 COMMAND, as with `hyperband run`. GET /ping returns 200 once the service is ready.
 
-There is no authentication: everyone who can reach the address can start COMMAND.
+There is no authentication: each program that reaches the address can start COMMAND.
 
 Prints the address as one line to standard output, and each state change of a job to standard error. SIGTERM and \
 SIGINT end all training processes and the service. A restart on the same folder continues the jobs; after \

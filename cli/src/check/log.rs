@@ -1,7 +1,7 @@
 //! Tests the metric patterns of a request on a log, line by line, as the service does.
 //!
-//! Keeps the matches of each pattern and the lines that a hint can quote, not the whole log. Assumes the log of one
-//! job, oldest line first. In a log with the newest line first, epochs decrease.
+//! Keeps only the matches of each pattern and the lines that a hint can quote, not the complete log. Assumes the log of
+//! one job, oldest line first. In a log with the newest line first, epochs decrease.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};

@@ -1,7 +1,7 @@
 //! `hyperband cost --month`: compares the booked costs of a stack in a month with AWS's bill.
 //!
-//! A cost is booked when the bill of a training job is known, so a job counts for the month in which it ended. AWS counts
-//! each day. Jobs that ran in two months are therefore shown apart.
+//! A cost is booked when the bill of a training job is known, so a job counts for the month in which it ended. AWS
+//! counts each day. The output therefore shows jobs that ran in two months separately.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Tries a metric pattern on sample lines with numbers of many forms.
 //!
 //! The sample lines come from the parsed pattern: the shortest text before and after its group. A line that the pattern
-//! does not match gives no answer, so a strict pattern is not a cut.
+//! does not match is no evidence, so a strict pattern causes no warning.
 
 use regex_syntax::ast::{self, Ast, Visitor};
 use regex_syntax::hir::{Class, ClassUnicodeRange, Hir, HirKind};

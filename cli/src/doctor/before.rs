@@ -1,7 +1,7 @@
 //! `hyperband doctor --before`: checks an account before the deployment, and prints the parameters to deploy with.
 //!
-//! Only reads, with the permissions of the caller, and asks nothing. A denied call makes its check "not tried". Must
-//! never change anything in the account.
+//! Only reads, with the permissions of the caller, and asks no questions. If a call is denied, its check reports "not
+//! tried". Must never change anything in the account.
 
 mod actions;
 mod calls;

@@ -1,4 +1,4 @@
-//! The observations of the doctor: responses with this machine's time, in milliseconds since 1970. Judges nothing.
+//! The observations of the doctor: responses with this machine's time, in milliseconds since 1970. Makes no judgements.
 
 use std::collections::BTreeMap;
 

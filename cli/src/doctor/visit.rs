@@ -1,7 +1,7 @@
-//! The examination: submits the tuning, observes it until it ends, queries the ended jobs, and cleans up.
+//! Runs the checks of a stack: submits the tuning, observes it until it ends, queries the ended jobs, and cleans up.
 //!
 //! Only collects observations. Errors of SageMaker and CloudWatch Logs are observations too; only an error of the
-//! stack's API ends the examination. Must never leave without stopping the tuning, unless the tuning has ended.
+//! stack's API ends the run. Must never return without stopping the tuning, unless the tuning has ended.
 
 use std::time::Duration;
 

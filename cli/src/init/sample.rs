@@ -1,6 +1,7 @@
-//! Proposes metrics and patterns from the log of one training.
+//! Proposes metrics and patterns from the log of one training run.
 //!
-//! A pattern is proposed only if it reads the log: a short one if it finds the same values as a strict one.
+//! Proposes a pattern only if it finds values in the log. Prefers a short pattern if it finds the same values as a
+//! strict one.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The text of the rows: totals and the best value, why no job starts, then the jobs with the best values.
+//! The text of the rows: the totals, the best value, the reason why no job starts, and the jobs with the best values.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

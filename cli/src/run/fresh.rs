@@ -1,6 +1,6 @@
 //! `run --fresh`: removes the tuning of the same name, so that the name is free.
 //!
-//! Nothing is deleted before the new request is valid and the host has opened the folder.
+//! Deletes nothing until the new request is valid and the host has opened the folder.
 
 use std::path::Path;
 

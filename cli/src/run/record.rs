@@ -1,10 +1,11 @@
 //! The command line of a tuning's latest `run`, in `runs/<id>.json` of the data directory.
 //!
-//! The id exists only after the submission. Before it, the command line goes to `runs/<name>.submitted.json`, which
-//! counts until the id has a record. A crash at any point therefore leaves a record for every tuning.
+//! The id exists only after the submission. Before the submission, the command line is stored in
+//! `runs/<name>.submitted.json`, which is valid until the id has a record. A crash at any point therefore leaves a
+//! record for every tuning.
 //!
-//! `resume` repeats it. `run` compares it with its own command line, because a tuning whose trials ran different
-//! programs compares values that are not comparable.
+//! `resume` repeats the recorded command line. `run` compares it with its own, because values of different training
+//! programs are not comparable.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Follows a tuning of a stack by its recorded steps, folded like in `run`.
+//! Follows a tuning of a stack by its recorded steps, folded as in `run`.
 //!
 //! Rebuilds the definition from the response of Describe. The definition can lack a price, because the stack's price
 //! list is not available here. Costs come from Describe instead.

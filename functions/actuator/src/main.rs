@@ -1,5 +1,5 @@
 //! The actuator function: performs a batch of new action rows, and returns the records to deliver again. Another
-//! invocation of it performs the starts.
+//! invocation of the function performs the starts.
 //!
 //! Wiring only; the use case is `use_cases::perform`.
 

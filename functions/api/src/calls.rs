@@ -1,8 +1,8 @@
 //! The two ways to call the function: through API Gateway, or directly with Lambda's Invoke.
 //!
-//! The stack has one function for each. A payload cannot choose: a direct caller could otherwise send the payload of API
-//! Gateway and claim to be any principal. The permission to invoke is not enough either: API Gateway adds a secret to
-//! each request.
+//! The stack has one function for each. A payload cannot choose between the two ways. Otherwise, a direct caller could
+//! send the payload of API Gateway and claim to be any principal. The permission to invoke is not enough either: API
+//! Gateway adds a secret to each request.
 
 use http_api::ApiError;
 use lambda::settings::{SettingsError, setting};

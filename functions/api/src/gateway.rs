@@ -1,7 +1,7 @@
 //! The secret that proves that a request came through the stack's API.
 //!
-//! Lambda passes no identity of its caller. So the API's integration adds this header to each request, in place of any
-//! that the client sent.
+//! Lambda passes no identity of its caller. Therefore, the API's integration adds this header to each request, and
+//! replaces any such header from the client.
 
 use std::fmt;
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! The sweeper function: runs one sweep for each tick of its schedule, and returns what it did.
 //!
-//! Wiring only; the use case is `use_cases::sweep`. A tick has no content, so any event is one. Failures are in the
-//! response and in the log, and are left to the next tick.
+//! Wiring only; the use case is `use_cases::sweep`. A tick has no content, so every event counts as a tick. The
+//! response and the log list failures, which are left to the next tick.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
 //! Submits a request so that it becomes exactly one tuning job, even if a response is lost.
 //!
 //! The API accepts a name only once, so two attempts cannot create two tuning jobs. After a lost response, the client
-//! looks the name up: the refusal of a later attempt does not show the result of the earlier one. A tuning job of that
-//! name is ours if its request is equal and it was created after the first attempt, within the clock skew. If the
+//! looks up the name: the refusal of a later attempt does not show the result of an earlier attempt. A tuning job of
+//! that name is ours if its request is equal and it was created after the first attempt, within the clock skew. If the
 //! lookup fails, the client returns [`ClientError::Uncertain`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Forwards requests of other clients to the API, signed with the credentials of this one.
+//! Forwards requests of other clients to the API, signed with the credentials of this client.
 //!
 //! A request is sent once, because its client retries by itself. Only a read whose connection failed is repeated.
 

@@ -1,4 +1,4 @@
-//! Replaces the transport in a build without the feature `aws`. No value of [`Transport`] exists.
+//! Replaces the transport in a build without the feature `aws`. No value of [`Transport`] can exist.
 
 use serde_json::Value;
 

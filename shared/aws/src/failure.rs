@@ -1,4 +1,4 @@
-//! Classifies a failed call, in the way that all AWS services with JSON protocols share.
+//! Classifies a failed call, by rules that all AWS services with JSON protocols share.
 //!
 //! `Refused` and `Throttled` promise that the service did nothing. A call without a readable response must never be
 //! classified as one of them.

@@ -1,8 +1,8 @@
 //! Prices of training instances and volumes, from AWS's price list.
 //!
-//! Queries by the exact usage type of a bill, since other attributes of the list are empty in some rows. Must never guess:
-//! without a row, or in a Region with unknown usage types, the price is unknown. Of several rows the highest price counts.
-//! The list has no spot prices; a cap uses on-demand prices.
+//! Queries by the exact usage type of a bill, since other attributes of the list are empty in some rows. Must never
+//! guess: without a row, or in a Region with unknown usage types, the price is unknown. If several rows match, the
+//! highest price counts. The list has no spot prices; a cap uses on-demand prices.
 
 use crate::{Failure, SdkConfig, at_most, retried};
 use aws_sdk_pricing::Client;

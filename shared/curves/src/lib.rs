@@ -1,7 +1,7 @@
-//! Tunings in virtual time against recorded learning curves: the decider and its samplers themselves, with an ideal
-//! training service that answers each configuration by the nearest recorded one.
+//! Simulates tunings in virtual time against recorded learning curves. The real decider and its samplers run with an
+//! ideal training service, which answers each configuration with the curve of the nearest recorded one.
 //!
-//! Same table, definition, setting and seed: same outcome, bit for bit.
+//! The same table, definition, setting and seed give the same outcome, bit for bit.
 
 mod measure;
 mod service;

@@ -1,4 +1,4 @@
-//! Plays one tuning: moves virtual time from event to event, gives the decider the facts, and performs its orders.
+//! Plays one tuning: moves virtual time from event to event, passes facts to the decider, and performs its orders.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Counts the attempts that the SDK made for one call.
 //!
-//! The SDK returns only the last answer. After a retry, a failed condition may be caused by an earlier attempt that
-//! DynamoDB performed although its answer was lost.
+//! The SDK returns only the last answer. After a retry, an earlier attempt may have caused a failed condition: DynamoDB
+//! performed it, but its answer was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

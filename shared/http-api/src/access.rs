@@ -1,7 +1,7 @@
-//! Who may use the API, and for which operations.
+//! The access rules of the API: which callers may perform which operations.
 //!
-//! IAM admits a caller to the API. It sees neither the operation behind `POST /` nor the body of a `PATCH`, so the API
-//! itself distinguishes readers, users and owners, by the principal that IAM authenticated.
+//! IAM admits a caller to the API. It sees neither the operation behind `POST /` nor the body of a `PATCH`. The API
+//! itself therefore distinguishes readers, users and owners, by the principal that IAM authenticated.
 
 use wire::events::direct;
 

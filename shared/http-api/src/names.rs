@@ -1,4 +1,4 @@
-//! Tuning jobs in the order of a list, from the last position of the previous page.
+//! Lists tuning jobs in the requested order, from the last position of the previous page.
 //!
 //! The index is ordered by name. For any other order, this module scans the index and keeps the rows nearest to the
 //! page, so that memory is bounded. The table has a separate list of active tunings. Must never read a tuning's

@@ -1,6 +1,6 @@
 //! Performs operations: calls the use cases, and returns responses in AMT's format.
 //!
-//! A list is bounded in its reads and in its entries, so a short page may have a next page.
+//! A page of a list has limited reads and entries, so even a short page may have a next page.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The integer mathematics of Hyperband: the plan of brackets and rungs, the ranking of results, and the decision at a
-//! rung, for both the stopping and the promoting form of ASHA.
+//! rung. Supports both the stopping and the promoting form of ASHA.
 //!
 //! Everything here is a synchronous function of values: no I/O, no clock, no randomness, no floating-point arithmetic
 //! (floats are only compared, and only in [`ranking`]). Sources: Li et al., *Hyperband: A Novel Bandit-Based Approach

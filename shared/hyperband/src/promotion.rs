@@ -1,10 +1,10 @@
-//! Promotion: how many of the trials that wait at a rung may be promoted to the next one, each in a job of its own,
-//! and how many such jobs a cohort still needs.
+//! Promotion: how many waiting trials of a rung may be promoted to the next rung, each in its own job. Also computes
+//! how many such jobs a cohort still needs.
 //!
-//! A *cohort* is a set of trials of one bracket that compete for promotion: all trials that ever join the bracket
-//! (asynchronous: ASHA, MLSys 2020, section 3.2, Algorithm 2), or the trials of one round of it (synchronous:
-//! successive halving, JMLR 18, Algorithm 1). This module works on counts only; [`crate::ranking`] ranks the trials. A
-//! trial that failed keeps its place among those that have ended, so that every rung closes, and is never promoted.
+//! A *cohort* is a set of trials of one bracket that compete for promotion. Asynchronous (ASHA, MLSys 2020, section
+//! 3.2, Algorithm 2): all trials that ever join the bracket. Synchronous (successive halving, JMLR 18, Algorithm 1):
+//! the trials of one round of the bracket. This module works on counts only; [`crate::ranking`] ranks the trials. A
+//! failed trial counts among the ended trials, so that every rung closes, but is never promoted.
 
 /// Returns how many of the trials at a rung may be promoted.
 ///

@@ -1,12 +1,12 @@
 //! The verdict on a running trial that arrives at a rung: whether it continues.
 //!
 //! This is stopping-type ASHA (MLSys 2020, section 3.2, in the form that stops running jobs instead of pausing them).
-//! A trial that arrives continues only if it is among the best `1/eta` of all trials that have arrived, itself
-//! included; at least one trial may always continue. A trial that failed or diverged never continues. Each trial gets
-//! one verdict, which is never revised. This module works on counts only; [`crate::ranking`] ranks the trials.
+//! An arriving trial continues only if it is among the best `1/eta` of all arrived trials, including itself. At least
+//! one trial may always continue. A trial that failed or diverged never continues. Each trial gets one verdict, which
+//! is never revised. This module works on counts only; [`crate::ranking`] ranks the trials.
 //!
-//! The median rule ([`Rule::Median`]) is that of Vizier (Golovin et al., *Google Vizier: A Service for Black-Box
-//! Optimization*, KDD 2017, section 3.2.2), and of `TrainingJobEarlyStoppingType` `Auto` of SageMaker.
+//! The median rule ([`Rule::Median`]) comes from Vizier (Golovin et al., *Google Vizier: A Service for Black-Box
+//! Optimization*, KDD 2017, section 3.2.2). SageMaker's `TrainingJobEarlyStoppingType` `Auto` uses it too.
 
 use crate::ranking::Score;
 

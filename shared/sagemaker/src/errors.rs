@@ -1,4 +1,4 @@
-//! Classifies the errors of SageMaker and CloudWatch Logs, with every code and message that is known.
+//! Classifies the errors of SageMaker and CloudWatch Logs, with all known codes and messages.
 //!
 //! Must never classify a call that may have taken effect as rejected. Must never classify a job as absent or ended
 //! unless the service reports it, because that would release the job's reservation.

@@ -1,8 +1,8 @@
 //! Training jobs and their logs in an AWS account: the training ports of `use_cases`, on SageMaker and CloudWatch Logs.
 //!
-//! Assumes the time-outs of `aws`. Calls that change something are sent once: the use cases retry by themselves, and
-//! must know when a call was made. Reads are sent at most twice. Only crates that call SageMaker may depend on this
-//! one, since SageMaker's SDK takes minutes to build.
+//! Assumes the time-outs of crate `aws`. Calls that change something are sent once: the use cases retry by themselves,
+//! and must know each call that was made. Reads are sent at most twice. Only crates that call SageMaker may depend on
+//! this one, since SageMaker's SDK takes minutes to build.
 
 pub mod actuator;
 mod describe;

@@ -1,14 +1,14 @@
-//! The sampler that learns: it draws where a Gaussian process expects better values, or knows little.
+//! The model-based sampler: it draws configurations where a Gaussian process expects better values or is uncertain.
 //!
 //! - It models the best value of each trial so far ([`crate::target`]), not the value at an epoch. Running trials
-//!   without a value count as if they had the expected one, so parallel trials keep apart.
+//!   without a value count as if they had the expected one, so parallel trials stay apart.
 //! - Half of the points maximize the expected improvement (Jones, Schonlau and Welch 1998, "Efficient global
 //!   optimization of expensive black-box functions", section 4.1). The others maximize one function drawn from the
 //!   posterior (Thompson sampling; Kandasamy et al. 2018, "Parallelised Bayesian optimisation via Thompson sampling").
-//! - The first trials are points of the Sobol' sequence. Later one in ten is drawn at random, as in BOHB (Falkner, Klein
-//!   and Hutter 2018, section 4.1): these keep the search consistent where the model is wrong.
-//! - A point keeps a distance from all tried ones ([`crate::history::View::distance`]), which grows where trials repeat
-//!   each other and shrinks where they do not.
+//! - The first trials are points of the Sobol' sequence. Later, one trial in ten is drawn at random, as in BOHB
+//!   (Falkner, Klein and Hutter 2018, section 4.1). Random trials keep the search consistent where the model is wrong.
+//! - A point keeps a minimum distance from all tried points ([`crate::history::View::distance`]). This distance grows
+//!   where trials repeat each other, and shrinks where they do not.
 //!
 //! A suggestion is a function of (space, seed, trial, history). It has the same bits on every machine.
 

@@ -1,8 +1,8 @@
-//! The samplers: they give the n-th trial its configuration.
+//! The samplers, which choose the configuration of the n-th trial.
 //!
 //! A suggestion of [`SamplerKind::Random`], [`SamplerKind::Sobol`] and [`SamplerKind::Grid`] is a function of (space,
-//! kind, seed, trial index) alone, whichever trials have ended. One of [`SamplerKind::Model`] also depends on what is
-//! known of the other trials ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
+//! kind, seed, trial index) alone, whichever trials have ended. A suggestion of [`SamplerKind::Model`] also depends on
+//! the known results of other trials ([`View`]). Stored tunings rely on these numbers, so the tests pin them.
 
 use std::collections::HashSet;
 

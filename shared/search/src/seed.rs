@@ -1,7 +1,7 @@
-//! Seeds, as a tree: each purpose and index has its own seed, so a new draw changes no existing one.
+//! A tree of seeds: each purpose and index has its own seed, so a new draw changes no existing draw.
 //!
 //! All arithmetic is on integers and the same on every machine. Stored tunings rely on these numbers, so they must
-//! never change; the tests pin them. Not for secrets.
+//! never change; the tests pin them. Not suitable for secrets.
 
 use crate::number::{UNIT_BITS, unit};
 

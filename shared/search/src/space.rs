@@ -3,8 +3,8 @@
 //! The rest of the service stores these types and passes them on. Ranges are already parsed from the strings of a
 //! request; a [`Space`] is always valid, also when it is read from storage.
 //!
-//! The order of parameters must never change (the coordinate of a parameter is its position), nor the meaning of a
-//! stored value.
+//! Neither the order of parameters nor the meaning of a stored value may ever change. The coordinate of a parameter is
+//! its position in the order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,9 +1,9 @@
 //! The target of the model: the values of trials on a scale that separates the best ones.
 //!
-//! A value becomes `-ln((best - value) / spread + 0.05)`, where the spread is the difference between the best value and
-//! the median, or less if more than half of the trials are far worse than the good ones. The logarithm magnifies
-//! differences between good trials and shrinks those between bad ones. A value far below the best one counts as less far,
-//! and so does a trial that ended without a value. The result has mean 0 and variance 1.
+//! A value becomes `-ln((best - value) / spread + 0.05)`. The spread is the difference between the best value and the
+//! median. It is smaller if more than half of the trials are far worse than the good ones. The logarithm magnifies
+//! differences between good trials and shrinks those between bad ones. A value far below the best one counts as less
+//! far below it. So does a trial that ended without a value. The result has mean 0 and variance 1.
 
 use crate::history::{View, at_tenth};
 

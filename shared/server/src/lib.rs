@@ -1,7 +1,7 @@
 //! An HTTP server for this machine: bounds, checks of the caller's address, and the requests of `http_api` over axum.
 //!
-//! [`routes`] makes a router of a handler of the API; further routes can be merged into it. [`local_only`] refuses the
-//! requests of web pages, and [`serve`] serves within [`Limits`]. Does not authenticate its clients.
+//! [`routes`] makes a router from a handler of the API; callers can merge further routes into it. [`local_only`]
+//! refuses the requests of web pages, and [`serve`] serves within [`Limits`]. Does not authenticate its clients.
 #![warn(missing_docs)]
 
 mod hosts;

@@ -2,8 +2,7 @@
 //!
 //! `axum::serve` has no time-outs and no connection limit, so the router runs under hyper-util's connection builder.
 //! The tower layers for concurrency and time-outs do not fit either: they release a request as soon as its client hangs
-//! up. Here, a request whose body has arrived is always performed to its end; a client that hangs up only loses the
-//! answer.
+//! up. This server always completes a request whose body has arrived; a client that hangs up only loses the response.
 //!
 //! Needs a tokio runtime with time and I/O. Does not authenticate its clients.
 

@@ -1,8 +1,8 @@
 //! Sends the log lines of jobs to CloudWatch Logs: in order per stream, in batches, within about a second.
 //!
 //! A line may arrive twice when an answer is lost. While the endpoint is unavailable, up to [`WAITING_BYTES_MAX`] bytes
-//! of lines wait; beyond that, the oldest are dropped and counted. The feed is always read, because a full feed blocks
-//! the training processes.
+//! of lines wait; beyond that, the oldest lines are dropped and counted. The feed is always read, because a full feed
+//! blocks the training processes.
 
 mod buffer;
 mod outlet;

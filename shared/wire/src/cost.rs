@@ -1,4 +1,4 @@
-//! The ledger of a tuning job compared with the bills of its training jobs, one page of training jobs at a time.
+//! The comparison of a tuning job's ledger with the bills of its training jobs, one page of training jobs at a time.
 //!
 //! This module only has the data types; the use case that reads the table and the training service fills them. Money is
 //! in dollars.

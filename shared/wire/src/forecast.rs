@@ -1,9 +1,9 @@
 //! Simulates a plan in whole milliseconds, to estimate its training jobs, epochs and time. `hyperband plan` shows the
-//! estimate, and `RungExecution` `Auto` decides by it.
+//! estimate, and `RungExecution` `Auto` uses it for its decision.
 //!
-//! Assumes that all trials are equally likely to be the best, that a trial's rank is the same at every rung, that no
-//! job fails, and that a stop takes no time. With `Promote`, a rung closes when all its slots have ended. The
-//! simulation is deterministic: it reads no clock.
+//! Assumes that all trials are equally likely to be the best, and that a trial's rank is the same at every rung. Also
+//! assumes that no job fails, and that a stop takes no time. With `Promote`, a rung closes when all its slots have
+//! ended. The simulation is deterministic: it reads no clock.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};

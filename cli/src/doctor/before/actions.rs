@@ -1,8 +1,8 @@
-//! The IAM actions of a deployment, by the resource types of the template without overlays, and those of the deployed
-//! functions.
+//! The IAM actions of a deployment, grouped by the resource types of the template without overlays, and the actions of
+//! the deployed functions.
 //!
-//! A test compares the types with the template. The actions are those of `CloudFormation`'s handlers that create the
-//! types with the properties of the template, and of `sam deploy`.
+//! A test compares the types with the template. `CloudFormation`'s handlers need these actions to create the types with
+//! the template's properties. `sam deploy` needs the others.
 
 use super::identity::Home;
 

@@ -1,6 +1,6 @@
-//! The calls of the checks. All of them only read.
+//! The read-only calls of the checks.
 //!
-//! `AWS_ENDPOINT_URL` and the variables of the services set the endpoints, as in every AWS SDK. If one of them is on
+//! `AWS_ENDPOINT_URL` and the variables of the services set the endpoints, as in every AWS SDK. If one endpoint is on
 //! this machine, all must be set: the credentials of an emulator must never reach AWS.
 
 use api_client::{Caller, ClientError, Endpoint, Service, Target};

@@ -1,8 +1,8 @@
 //! The VPC of training jobs: endpoints, and routes out of it.
 //!
 //! SageMaker itself pulls images and writes logs, outside the VPC. A job in the VPC needs S3 for its data, and the
-//! services that its program calls. The functions of the stack run outside the VPC. Their services are listed for an
-//! operator who attaches them to it.
+//! services that its program calls. The functions of the stack run outside the VPC. The check lists the services of
+//! these functions, for an operator who attaches the functions to the VPC.
 
 use api_client::Service;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
-//! The permissions of the principal that deploys, and the policies of its organization, by IAM's policy simulator.
+//! Checks the permissions of the principal that deploys, and the policies of its organization, with IAM's policy
+//! simulator.
 //!
-//! The simulator reads the policies and performs nothing. It does not know session policies and policies of resources,
-//! and only some context keys. In some organizations it denies everything, so actions that the caller just performed
+//! The simulator reads the policies and performs nothing. It does not know session policies and resource policies, and
+//! knows only some context keys. In some organizations it denies everything, so actions that the caller just performed
 //! serve as a control.
 
 use api_client::ServiceError;

@@ -1,4 +1,4 @@
-//! AWS's price list: whether it has prices of the instance types and of their volumes.
+//! Checks whether AWS's price list has prices of the instance types and of their volumes.
 
 use api_client::{Service, ServiceError};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! The execution role of training jobs: whether it exists, and whether SageMaker may assume it.
+//! Checks whether the execution role of training jobs exists, and whether SageMaker may assume it.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! Converts the XML of a response to JSON: an element with children is an object, or a list if its children are
-//! `member` or `item`, as in the Query protocol. Any other element is its text. Attributes and namespaces are dropped.
+//! Converts the XML of a response to JSON. An element with children becomes an object, or a list if its children are
+//! `member` or `item`, as in the Query protocol. Any other element becomes its text. Attributes and namespaces are
+//! dropped.
 
 use roxmltree::{Document, Node};
 use serde_json::{Map, Value};

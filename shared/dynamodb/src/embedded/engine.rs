@@ -1,8 +1,9 @@
 //! The engine, its file, and the maintenance that the engine lacks.
 //!
 //! The engine derives the number of a change from the greatest number among its stream records, and reads records by
-//! number. Without an index, both scan all records on every write. A second connection to the same database therefore
-//! adds an index and removes old records, which the engine never does. One mutex serializes the two connections.
+//! number. Without an index, both operations scan all records on every write. A second connection to the same database
+//! therefore adds an index and removes old records, which the engine never does. One mutex serializes the two
+//! connections.
 //!
 //! The last record is never removed. Without it, numbers would restart from the clock, and a reader would lose its
 //! position if the clock had gone back.

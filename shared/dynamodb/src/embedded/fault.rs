@@ -1,7 +1,7 @@
 //! Classifies SQLite's errors by their messages.
 //!
-//! The engine passes on messages, not codes. The messages are constants of SQLite (`sqlite3ErrStr`) and of the engine.
-//! An unknown message stays a server error, which does not promise that nothing was written.
+//! The engine returns messages, not codes. The messages are constants of SQLite (`sqlite3ErrStr`) and of the engine. An
+//! unknown message stays a server error, which does not promise that nothing was written.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Recovers the jobs of an earlier controller.
 //!
-//! Needs the lock of the folder. First ends the processes of the earlier controller, then settles each unfinished job:
-//! its run ended at the last heartbeat. Ended jobs do not change.
+//! Needs the lock of the folder. First ends the processes of the earlier controller. Then settles each unfinished job,
+//! whose run ended at the last heartbeat. Ended jobs do not change.
 
 use std::collections::BTreeSet;
 

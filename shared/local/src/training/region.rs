@@ -1,4 +1,4 @@
-//! The Region of a training job: that of the client that created it.
+//! The Region of a training job: the Region of the client that created the job.
 
 use serde::{Deserialize, Serialize};
 

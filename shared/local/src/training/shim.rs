@@ -8,7 +8,7 @@
 //!   SIGKILL, and the host stage kills everything. As a subreaper it inherits orphans of the command.
 //! - The guard stage asks the kernel to kill it together with the host stage, then becomes the command.
 //!
-//! The shim does not outlive the controller for longer than a kill takes, and does not exit before its descendants.
+//! The shim outlives the controller only for the time that a kill takes. It exits after its descendants.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

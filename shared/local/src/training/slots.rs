@@ -1,6 +1,6 @@
 //! The slots of this machine: how many hosts run at once, over all jobs, and the devices of each.
 //!
-//! Jobs get their slots in the order in which they ask, so no job starves behind smaller ones.
+//! Jobs get their slots in the order of their requests, so smaller jobs cannot starve a larger job.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

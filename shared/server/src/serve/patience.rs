@@ -1,8 +1,8 @@
 //! A writer with a time limit.
 //!
-//! The time starts when the client does not take all bytes at once, and ends when it has taken them all. A client that
-//! takes a byte now and then gains hardly any time, unlike with a time-out of each write. Each 64 KiB gain a second, so
-//! that a slow connection gets a large page. Pauses between answers do not count.
+//! The time starts when the client does not accept all bytes at once, and ends when it has accepted them all. A client
+//! that accepts single bytes gains hardly any time, unlike with a time-out for each write. Each 64 KiB extend the limit
+//! by a second, so that a slow connection can receive a large page. Pauses between responses do not count.
 
 use std::future::Future;
 use std::io::{self, IoSlice};

@@ -1,4 +1,4 @@
-//! The values that the message of a wrong enum value lists: those that no rule rejects in this request.
+//! The values that the message about an invalid enum value lists: all values that no rule rejects in this request.
 //!
 //! A list with a rejected value would send the user from one error to the next.
 

@@ -5,10 +5,10 @@
 //! counts, with the nearest epoch before it.
 //!
 //! Patterns come from users and lines from their programs, so both the compiled size of a pattern and the length of a
-//! line are bounded. The worst-case time of a match is proportional to their product, so a large pattern has a smaller
-//! maximum line length, and tries fewer matches and fewer states of a line. The log may contain a printed tab as the
-//! four characters `#011`, and users write patterns for either form, so both forms of a line are tried. A line without
-//! a number yields no metric line.
+//! line are bounded. The worst-case time of a match is proportional to their product. A large pattern therefore has a
+//! smaller maximum line length, and tries fewer matches and fewer states of a line. The log may contain a printed tab
+//! as the four characters `#011`, and users write patterns for either form, so both forms of a line are tried. A line
+//! without a number yields no metric line.
 
 use std::borrow::Cow;
 

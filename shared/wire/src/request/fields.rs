@@ -1,7 +1,7 @@
 //! The fields of a request, read once from its JSON.
 //!
-//! Validation reads requests that may be invalid, so reading never fails: a field that is missing, null or of the wrong
-//! type is absent, and its neighbors are read all the same.
+//! Validation reads requests that may be invalid, so reading never fails. A field that is missing, null or of the wrong
+//! type counts as absent, and the other fields are still read.
 
 use search::{SamplerKind, ScalingType};
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! `RungExecution`: how rungs are executed, and why.
+//! `RungExecution`: the mode in which rungs are executed, and its reason.
 
 use std::fmt;
 

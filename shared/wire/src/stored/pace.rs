@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | pace | `PACE` | `starts` or `log-pages` |
 //!
-//! Every change is conditional on the revision of the row. A lost row only costs its turns, so nothing depends on it.
+//! Every change is conditional on the revision of the row. If the row is lost, only its turns are lost, so nothing
+//! depends on it.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The sweeper's row: the lease and the position of the next sweep.
 //!
-//! The row sorts first in the partition of the active tunings, so one query shows an idle sweeper that no tuning is
-//! active and when to list running jobs next. Every change is conditional on the fencing number. The cursors only save
-//! time: if they are lost, sweeps start from the beginning.
+//! The row sorts first in the partition of the active tunings. One query therefore shows an idle sweeper that no tuning
+//! is active, and when to list running jobs next. Every change is conditional on the fencing number. The cursors only
+//! save time: if they are lost, sweeps start from the beginning.
 
 use serde::{Deserialize, Serialize};
 use tuning::log::fact::JobKey;

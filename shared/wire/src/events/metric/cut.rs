@@ -1,4 +1,4 @@
-//! Finds the number in a log line of which a pattern captured only a part.
+//! Finds a number in a log line that a pattern captured only in part.
 //!
 //! A pattern such as `([0-9.]+)` captures `1` of `1e-11`: the line has a value, but the wrong one.
 
