@@ -6,7 +6,7 @@ mod rows;
 use std::io::IsTerminal;
 
 use tuning::log::reasons::TrialEnd;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use wire::names::training_job_name;
 
 use crate::event_text::event_line;
@@ -65,7 +65,12 @@ impl Progress {
 
     /// Returns where the log of a failed job is, for the first job of each cause.
     fn log_of_failed(&self, follower: &Follower, what: &What) -> String {
-        let What::Ruled(Ruling::TrialFinished { job: Some(job), how: TrialEnd::Failed(_), .. }, _) = what
+        let What::Ruled(
+            Ruling::Attempt(AttemptRuling::TrialFinished {
+                job: Some(job), how: TrialEnd::Failed(_), ..
+            }),
+            _,
+        ) = what
         else {
             return String::new();
         };
@@ -124,9 +129,12 @@ fn is_seen_in_bars(what: &What) -> bool {
         What::Ruled(Ruling::Order(Order::Start { job, launch, .. }), _) => {
             job.attempt == 1 || launch.resource.is_some()
         }
-        What::Ruled(Ruling::TrialJudged { verdict, .. }, _) => verdict.continues,
+        What::Ruled(Ruling::Search(SearchRuling::TrialJudged { verdict, .. }), _) => verdict.continues,
         What::Improved(_)
-        | What::Ruled(Ruling::Order(Order::Stop { .. }) | Ruling::RungReached { .. }, _) => true,
+        | What::Ruled(
+            Ruling::Order(Order::Stop { .. }) | Ruling::Search(SearchRuling::RungReached { .. }),
+            _,
+        ) => true,
         What::Ruled(..)
         | What::Interrupted(_)
         | What::Deferred(..)

@@ -129,7 +129,7 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     let plan = definition.plan();
     let resource = trial.resource().0;
     let best = best_of(definition, trial);
-    let last = trial.last_value(job.attempt);
+    let last = trial.last_value(job.order.attempt);
     let bracket = plan.brackets().get(trial.bracket.index());
     let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
     let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();
@@ -141,7 +141,7 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
         let beside = if narrow { BESIDE_BAR_NARROW } else { BESIDE_BAR };
         let cells = width.saturating_sub(beside).clamp(BAR_MIN, BAR_MAX);
         // With promotion, a job trains only to its rung. The bar shows all epochs of the trial.
-        let goal = job.level.map_or(max, |level| level.0);
+        let goal = job.order.level.map_or(max, |level| level.0);
         let columns = max.to_string().len();
         format!("{} {resource:>columns$}/{goal:<columns$}", bar(resource, max, &levels, cells))
     };
@@ -182,7 +182,7 @@ fn phase(job: &Job) -> Option<&'static str> {
     if job.stop.is_some() {
         return Some("stopping");
     }
-    match job.phase {
+    match job.phase() {
         // For a slot of this machine, or for instances.
         JobPhase::Starting => Some("waiting"),
         JobPhase::Downloading => Some("downloading"),

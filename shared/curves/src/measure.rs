@@ -6,7 +6,7 @@ use search::Configuration;
 use serde::Serialize;
 use tuning::definition::{Definition, Strategy};
 use tuning::log::fact::{JobEnd, JobKey};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::state::State;
 use tuning::unit::ids::TrialId;
 
@@ -183,11 +183,13 @@ impl<'t> Measure<'t> {
 
     /// Takes what a ruling says about rivals and waits.
     pub(crate) fn rule(&mut self, ruling: &Ruling) {
-        if let Ruling::RungReached { trial, .. } = ruling {
+        if let Ruling::Search(SearchRuling::RungReached { trial, .. }) = ruling {
             self.arrived.insert(*trial, self.now);
         }
-        if let Ruling::TrialJudged { trial, verdict, .. } | Ruling::TrialPromoted { trial, verdict, .. } =
-            ruling
+        if let Ruling::Search(
+            SearchRuling::TrialJudged { trial, verdict, .. }
+            | SearchRuling::TrialPromoted { trial, verdict, .. },
+        ) = ruling
         {
             self.is_unopposed.insert(*trial, verdict.seen < 2);
         }

@@ -6,7 +6,7 @@ use lambda::{Failure, outcomes};
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, Recorded as RecordedFact};
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{NoticeOrder, Order, Ruling, Verdict};
+use tuning::log::ruling::{AttemptRuling, NoticeOrder, Order, Ruling, SearchRuling, Verdict};
 use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::{BracketId, RungId, TrialId};
@@ -64,22 +64,28 @@ fn throttled() -> StoreError {
 #[test]
 fn rulings_are_counted_by_kind() {
     let verdict = |goes_on| Verdict { rank: 0, seen: 3, allowed: 1, continues: goes_on };
-    let judged = |goes_on| Ruling::TrialJudged {
-        trial: TrialId(0),
-        bracket: BracketId(0),
-        rung: RungId(0),
-        level: Epochs(1),
-        resource: Epochs(1),
-        value: Some(0.5),
-        average: None,
-        verdict: verdict(goes_on),
+    let judged = |goes_on| {
+        Ruling::Search(SearchRuling::TrialJudged {
+            trial: TrialId(0),
+            bracket: BracketId(0),
+            rung: RungId(0),
+            level: Epochs(1),
+            resource: Epochs(1),
+            value: Some(0.5),
+            average: None,
+            verdict: verdict(goes_on),
+        })
     };
     let stopped = TrialEnd::Stopped(StopWhy::Rung { rung: RungId(0) });
     let rulings = vec![
         judged(true),
         judged(false),
-        Ruling::TrialFinished { job: None, trial: TrialId(1), how: stopped },
-        Ruling::TrialFinished { job: None, trial: TrialId(2), how: TrialEnd::Completed },
+        Ruling::Attempt(AttemptRuling::TrialFinished { job: None, trial: TrialId(1), how: stopped }),
+        Ruling::Attempt(AttemptRuling::TrialFinished {
+            job: None,
+            trial: TrialId(2),
+            how: TrialEnd::Completed,
+        }),
     ];
     let mut report = Report::default();
     let answer = outcomes::decided(

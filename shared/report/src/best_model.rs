@@ -1,4 +1,5 @@
-//! Notes about the best model: whose model is not that of the best value, or may be missing, and how to keep the best.
+//! Notes about the best model: it may be missing, or come from another epoch or trial than the best value. Also
+//! explains how to keep it.
 
 use hyperband::ranking::{Direction, improves};
 use tuning::definition::Objective;

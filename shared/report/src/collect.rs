@@ -1,7 +1,7 @@
-//! Folds the steps of a tuning to its document, and later steps to the changes of the document.
+//! Folds the steps of a tuning into its document, and later steps into changes of the document.
 //!
 //! Makes no decisions, and reads no clock. The numbers of the head come from the response of Describe, so that the page
-//! and the API show the same.
+//! and the API show the same numbers.
 
 mod head;
 mod trial;

@@ -4,7 +4,7 @@ use search::Configuration;
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{NoticeOrder, Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Booking, NoticeOrder, Order, Ruling, SearchRuling};
 use tuning::state::Incumbent;
 use tuning::state::failures::cause;
 use tuning::trial::summary::JobSummary;
@@ -74,69 +74,89 @@ fn improved(best: &Incumbent) -> String {
 /// Returns the line for a decision. `None` for internal decisions.
 fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary>) -> Option<String> {
     Some(match ruling {
-        Ruling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
+        Ruling::Search(ruling) => search_line(definition, ruling, job),
+        Ruling::Attempt(ruling) => attempt_line(definition, ruling, job),
+        Ruling::Booking(booking) => booking_line(definition, booking),
+        Ruling::TuningEnding { why } => format!("no more jobs: {}", why.message()),
+        Ruling::Order(order) => return order_line(definition, ruling, order),
+    })
+}
+
+fn search_line(definition: &Definition, ruling: &SearchRuling, job: Option<&JobSummary>) -> String {
+    match ruling {
+        SearchRuling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
             let place = words::place(*rung, *level, *resource);
             let rule = words::rule(definition.plan().rule(), *verdict, value.is_some());
             format!("trial {trial}: {place}: {}, {rule}", number(*value))
         }
-        Ruling::RungReached { trial, rung, level, resource, value, .. } => {
+        SearchRuling::RungReached { trial, rung, level, resource, value, .. } => {
             let waits = words::waits(*rung, *level, *resource);
             format!("trial {trial}: {waits}: {}{}{}", number(*value), billed(definition, job), remark(job))
         }
-        Ruling::TrialPromoted { trial, rung, level, value, verdict, reached_target, .. } => {
+        SearchRuling::TrialPromoted { trial, rung, level, value, verdict, reached_target, .. } => {
             let promoted = words::promoted(*rung, *level);
             let why =
                 if *reached_target { words::FOR_TARGET.to_owned() } else { words::promotion_rule(*verdict) };
             format!("trial {trial}: {promoted}: {}, {why}", number(*value))
         }
-        Ruling::ResourceRepeated { job, had, from } => {
+    }
+}
+
+fn attempt_line(definition: &Definition, ruling: &AttemptRuling, job: Option<&JobSummary>) -> String {
+    match ruling {
+        AttemptRuling::ResourceRepeated { job, had, from } => {
             format!("trial {}: {}", job.trial, words::repeated(*had, *from))
         }
-        Ruling::Order(Order::Start { .. }) => started(definition, ruling, true)?,
-        Ruling::Order(
-            // The comparison at the rung has its own line.
-            Order::Stop { why: StopWhy::Rung { .. }, .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_),
-        ) => return None,
-        Ruling::Order(Order::Stop { job, why }) => {
-            format!("trial {}: {}", job.trial, words::stop(*why))
-        }
-        Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => words::cap_reached(*percent),
-        Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month, percent })) => {
-            words::month_cap_reached(month, *percent)
-        }
-        Ruling::SettledInFull { job, amount } => {
-            format!("trial {}: {}", job.trial, words::settled(definition, *amount))
-        }
-        Ruling::ReservationExtended { job, seconds, amount } => {
-            format!("trial {}: job {job}: {}", job.trial, words::extended(definition, *seconds, *amount))
-        }
-        Ruling::BillBooked { job, seconds, amount } => {
-            format!("trial {}: job {job}: {}", job.trial, words::booked(definition, *seconds, *amount))
-        }
-        Ruling::PoolClosed { job, seconds, amount } => {
-            format!("trial {}: job {job}: {}", job.trial, words::kept(definition, *seconds, *amount))
-        }
-        Ruling::AttemptAwaited { job: key, why, not_before } => {
+        AttemptRuling::AttemptAwaited { job: key, why, not_before } => {
             let message = job.and_then(|job| job.message.as_deref());
             let awaited = clean(&words::awaited(*why, *not_before, message));
             format!("trial {}: {awaited}{}", key.trial, billed(definition, job))
         }
-        Ruling::TrialFinished { trial, how: TrialEnd::Stopped(StopWhy::Rung { rung }), job: None }
+        AttemptRuling::TrialFinished { trial, how: TrialEnd::Stopped(StopWhy::Rung { rung }), job: None }
             if definition.promotes().is_some() =>
         {
             format!("trial {trial} is over: {}", words::not_promoted(*rung))
         }
-        Ruling::TrialFinished { trial, how, .. } => {
+        AttemptRuling::TrialFinished { trial, how, .. } => {
             let limit = job.map(|job| job.limits.max_runtime_seconds);
             let end = clean(&words::end(how, limit));
             format!("trial {trial} is over: {end}{}{}{}", values(job), billed(definition, job), remark(job))
         }
-        Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => words::OVERRUN.to_owned(),
-        Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => {
-            words::CAPACITY_LACKING.to_owned()
+    }
+}
+
+fn booking_line(definition: &Definition, booking: &Booking) -> String {
+    match booking {
+        Booking::SettledInFull { job, amount } => {
+            format!("trial {}: {}", job.trial, words::settled(definition, *amount))
         }
-        Ruling::TuningEnding { why } => format!("no more jobs: {}", why.message()),
-        Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
+        Booking::ReservationExtended { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::extended(definition, *seconds, *amount))
+        }
+        Booking::BillBooked { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::booked(definition, *seconds, *amount))
+        }
+        Booking::PoolClosed { job, seconds, amount } => {
+            format!("trial {}: job {job}: {}", job.trial, words::kept(definition, *seconds, *amount))
+        }
+    }
+}
+
+fn order_line(definition: &Definition, ruling: &Ruling, order: &Order) -> Option<String> {
+    Some(match order {
+        Order::Start { .. } => started(definition, ruling, true)?,
+        // The comparison at the rung has its own line.
+        Order::Stop { why: StopWhy::Rung { .. }, .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_) => {
+            return None;
+        }
+        Order::Stop { job, why } => format!("trial {}: {}", job.trial, words::stop(*why)),
+        Order::Notice(NoticeOrder::CapReached { percent }) => words::cap_reached(*percent),
+        Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
+            words::month_cap_reached(month, *percent)
+        }
+        Order::Notice(NoticeOrder::OverrunSeen) => words::OVERRUN.to_owned(),
+        Order::Notice(NoticeOrder::CapacityLacking { .. }) => words::CAPACITY_LACKING.to_owned(),
+        Order::Notice(NoticeOrder::TuningEnded { why }) => {
             format!("the tuning has ended: {}", why.message())
         }
     })

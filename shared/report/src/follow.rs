@@ -1,12 +1,12 @@
 //! Follows a tuning step by step and converts its facts and rulings to events.
 //!
-//! Keeps its own copy of the state, folded from the same facts and rulings as the decider's. Makes no decisions.
+//! Keeps its own copy of the state, folded from the same facts and rulings as the decider's state. Makes no decisions.
 
 use std::sync::Arc;
 
 use tuning::change::fold::fold;
 use tuning::log::fact::{Fact, JobKey, JobPhase};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{AttemptRuling, Booking, Ruling, SearchRuling};
 use tuning::state::{Incumbent, State};
 use tuning::step::Step;
 use tuning::trial::summary::JobSummary;
@@ -91,16 +91,21 @@ impl What {
 /// Returns the trial that a ruling is about. `None` for the tuning.
 fn ruling_trial(ruling: &Ruling) -> Option<TrialId> {
     match ruling {
-        Ruling::TrialJudged { trial, .. }
-        | Ruling::RungReached { trial, .. }
-        | Ruling::TrialPromoted { trial, .. }
-        | Ruling::TrialFinished { trial, .. } => Some(*trial),
-        Ruling::ResourceRepeated { job, .. }
-        | Ruling::ReservationExtended { job, .. }
-        | Ruling::SettledInFull { job, .. }
-        | Ruling::BillBooked { job, .. }
-        | Ruling::PoolClosed { job, .. }
-        | Ruling::AttemptAwaited { job, .. } => Some(job.trial),
+        Ruling::Search(
+            SearchRuling::TrialJudged { trial, .. }
+            | SearchRuling::RungReached { trial, .. }
+            | SearchRuling::TrialPromoted { trial, .. },
+        )
+        | Ruling::Attempt(AttemptRuling::TrialFinished { trial, .. }) => Some(*trial),
+        Ruling::Attempt(
+            AttemptRuling::ResourceRepeated { job, .. } | AttemptRuling::AttemptAwaited { job, .. },
+        )
+        | Ruling::Booking(
+            Booking::ReservationExtended { job, .. }
+            | Booking::SettledInFull { job, .. }
+            | Booking::BillBooked { job, .. }
+            | Booking::PoolClosed { job, .. },
+        ) => Some(job.trial),
         Ruling::Order(order) => order.job().map(|job| job.trial),
         Ruling::TuningEnding { .. } => None,
     }

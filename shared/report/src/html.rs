@@ -1,7 +1,7 @@
 //! The page: one HTML file with its style, its script, the charting library and, in a report, the document.
 //!
-//! The content security policy of the page allows this style and this script only, by their hashes, and no network but
-//! the server of a live page: its event stream, its logs and its API.
+//! The content security policy of the page allows only this style and this script, by their hashes. The only network
+//! access is to the server of a live page: its event stream, its logs and its API.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! The report of a tuning and its live page: one implementation for `hyperband report`, `serve` and `proxy`.
 //!
-//! [`collect`] folds the steps of a tuning to a [`document::Document`], and later steps to a [`document::Delta`]. [`html`]
-//! writes the page that shows a document. It needs no network.
+//! [`collect`] folds the steps of a tuning into a [`document::Document`], and later steps into a [`document::Delta`].
+//! [`html`] writes the page that shows a document. The page needs no network.
 #![warn(missing_docs)]
 
 pub mod best_model;

@@ -1,4 +1,4 @@
-//! The command line of the simulator, and the command that plays one history again.
+//! The command line of the simulator, and the command that repeats one history.
 
 use std::ops::Range;
 

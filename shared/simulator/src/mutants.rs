@@ -1,7 +1,7 @@
 //! Mutants: the ports of a process, with the planted bug that is on.
 //!
-//! A bug at a port drops, alters, duplicates or forges what crosses it, so the use cases under test are the ones that
-//! are deployed. The bugs are listed in [`tuning::planted`]. At most one is on.
+//! A bug at a port drops, alters, duplicates or forges the data that crosses the port. The use cases under test are
+//! therefore the deployed use cases. The bugs are listed in [`tuning::planted`]. At most one is on.
 
 mod jobs;
 mod table;

@@ -1,8 +1,8 @@
 //! The resources that each function uses in a history: invocations, their duration, table requests, published events,
 //! log bytes.
 //!
-//! `tests/cost` multiplies these counts by prices. Use after all tunings have ended is counted separately, as that of
-//! an idle stack.
+//! `tests/cost` multiplies these counts by prices. Use after the end of all tunings is counted separately, as the use
+//! of an idle stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -93,16 +93,9 @@ impl Service {
             )) => {
                 self.put(Fact::NoticeGiven { notice: ruling.order().map(Order::action).unwrap_or_default() });
             }
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
+            Ruling::Search(_)
+            | Ruling::Attempt(_)
+            | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
                 Order::Read(ReadOrder::Silence { .. })

@@ -4,7 +4,7 @@
 use hyperband::ranking::improves;
 
 use crate::definition::Definition;
-use crate::log::ruling::{Order, Ruling};
+use crate::log::ruling::{Order, Ruling, SearchRuling};
 use crate::scheduler::{Arrival, rival};
 use crate::state::{State, Status};
 use crate::unit::ids::{CohortId, count};
@@ -23,7 +23,7 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
         return Some(format!("the grants sum to {granted:?}, but the ledger has {:?}", ledger.granted));
     }
     let open = state.billed_jobs().filter(|(_, job)| !job.is_closed());
-    let jobs = open.fold(MicroUsd::ZERO, |sum, (_, job)| sum.plus(job.reservation));
+    let jobs = open.fold(MicroUsd::ZERO, |sum, (_, job)| sum.plus(job.bill.reservation));
     let sum = state.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
     if sum != ledger.reserved {
         return Some(format!(
@@ -57,7 +57,9 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
 pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Option<String> {
     match ruling {
         // P6: never more trials than allowed, and never a failed one.
-        Ruling::TrialJudged { trial: number, resource, value, verdict, .. } if verdict.continues => {
+        Ruling::Search(SearchRuling::TrialJudged { trial: number, resource, value, verdict, .. })
+            if verdict.continues =>
+        {
             let may = state.trials.get(number).is_some_and(|trial| {
                 let level = definition.level(trial.bracket, trial.next_rung);
                 let arrival = rival(definition.plan().rule(), (*number, *value));
@@ -70,7 +72,14 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             });
             (!may).then(|| format!("trial {number} must not continue"))
         }
-        Ruling::TrialPromoted { trial: number, rung, value, verdict, reached_target, .. } => {
+        Ruling::Search(SearchRuling::TrialPromoted {
+            trial: number,
+            rung,
+            value,
+            verdict,
+            reached_target,
+            ..
+        }) => {
             let for_target = state.finalist == Some(*number);
             let may = state.waiting.get(number).filter(|trial| trial.rung == *rung).is_some_and(|trial| {
                 let known = state.rung(trial.place());
@@ -91,15 +100,9 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             let fits = state.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} must not start"))
         }
-        Ruling::TrialJudged { .. }
-        | Ruling::RungReached { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::BillBooked { .. }
-        | Ruling::PoolClosed { .. }
-        | Ruling::ReservationExtended { .. }
-        | Ruling::SettledInFull { .. }
-        | Ruling::AttemptAwaited { .. }
-        | Ruling::TrialFinished { .. }
+        Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::RungReached { .. })
+        | Ruling::Attempt(_)
+        | Ruling::Booking(_)
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
             Order::Stop { .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_) | Order::Notice(_),

@@ -1,8 +1,8 @@
 //! The decider: takes facts and makes rulings.
 //!
 //! The life of a tuning job is a list of [`step::Step`]s. A step takes facts (what happened, in any order, possibly
-//! twice), folds them into the [`state::State`], and decides: [`decide::next`] returns one [`log::ruling::Ruling`] at a
-//! time until nothing is left to decide. Some rulings order an action outside (start a job, stop it, read its bill,
+//! twice), folds them into the [`state::State`], and decides. [`decide::next`] returns one [`log::ruling::Ruling`] at a
+//! time until nothing is left to decide. Some rulings order an external action (start a job, stop it, read its bill,
 //! publish a notice). Another component performs the action later, possibly twice.
 //!
 //! Everything here is a synchronous function of values. The crate reads no clock (time is a field of facts), draws no

@@ -1,4 +1,4 @@
-//! The sums of a tuning: its ledger, and its grants from the month's cap. Knows no job.
+//! The sums of a tuning: its ledger, and its grants from the month's cap. Contains no data about jobs.
 
 pub mod grants;
 pub mod ledger;

@@ -1,9 +1,9 @@
 //! Planted mutations: bugs that the simulator's checkers must find.
 //!
-//! They exist only with the feature `planted`, which is in no crate's default features. Most of them alter what a step
-//! reads or writes: a fact before it is folded, the state that the decider sees, a ruling, or (in the simulator) a call
-//! of a port. Without the feature [`fold`] and `next` are the decider's own, and [`planted!`](crate::planted!) expands
-//! to `false`. At most one mutation is on, in the thread that turned it on.
+//! They exist only with the feature `planted`, which is in no crate's default features. Most of them alter the input or
+//! output of a step: a fact before it is folded, the decider's view of the state, or a ruling. Others, in the
+//! simulator, alter a call of a port. Without the feature, [`fold`] and `next` are the decider's unchanged functions,
+//! and [`planted!`](crate::planted!) expands to `false`. At most one mutation is on, in the thread that turned it on.
 
 /// Returns whether the mutation of that name is on; `false` at compile time without feature `planted`.
 #[cfg(feature = "planted")]

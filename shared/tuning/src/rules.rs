@@ -17,6 +17,65 @@ pub(crate) mod rest;
 pub(crate) mod silence;
 pub(crate) mod spot;
 pub(crate) mod start;
+pub(crate) mod stop;
+
+use std::cell::OnceCell;
 
 pub use doubt::doubt;
 pub use promote::most_promoted;
+
+use crate::definition::Definition;
+use crate::log::fact::JobKey;
+use crate::log::ruling::Ruling;
+use crate::rules::outlook::Outlook;
+use crate::state::State;
+use crate::unit::time::Time;
+
+/// One rule: which ruling is due, when the next one may be, and which stored facts may prevent it.
+pub(crate) struct Rule {
+    /// Returns the ruling that is due.
+    pub(crate) next: fn(&View<'_>) -> Option<Ruling>,
+    /// Returns the next time at which a ruling may be due although no other fact arrives; [`never`] if only facts make
+    /// one due.
+    pub(crate) wakes: fn(&View<'_>) -> Option<Time>,
+    /// Returns the jobs whose stored facts may prevent a ruling at a reported time; [`nothing`] if no fact can.
+    pub(crate) folds_first: fn(&View<'_>, Time) -> Vec<JobKey>,
+}
+
+/// No time makes a ruling due.
+pub(crate) fn never(_: &View<'_>) -> Option<Time> {
+    None
+}
+
+/// No stored fact prevents a ruling.
+pub(crate) fn nothing(_: &View<'_>, _: Time) -> Vec<JobKey> {
+    Vec::new()
+}
+
+/// The tuning that rules read.
+pub(crate) struct View<'a> {
+    pub(crate) definition: &'a Definition,
+    pub(crate) state: &'a State,
+    outlook: OnceCell<Outlook>,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(definition: &'a Definition, state: &'a State) -> Self {
+        Self { definition, state, outlook: OnceCell::new() }
+    }
+
+    /// Returns what can still happen. It is computed once, for the first rule that asks.
+    pub(crate) fn outlook(&self) -> &Outlook {
+        self.outlook.get_or_init(|| Outlook::of(self.definition, self.state))
+    }
+
+    /// Returns the next of `times`, which count by the greatest time on a fact.
+    pub(crate) fn by_facts(&self, times: impl IntoIterator<Item = Time>) -> Option<Time> {
+        times.into_iter().filter(|time| *time > self.state.now).min()
+    }
+
+    /// Returns the next of `times`, which count by the time that the sweeper reports.
+    pub(crate) fn by_clock(&self, times: impl IntoIterator<Item = Time>) -> Option<Time> {
+        times.into_iter().filter(|time| *time > self.state.clock).min()
+    }
+}

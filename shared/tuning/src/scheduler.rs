@@ -1,4 +1,5 @@
-//! Who competes with whom: cohorts, rungs, and the trials that wait at them. Knows no money, time or job.
+//! The competition between trials: cohorts, rungs, and the trials that wait at rungs. Contains no data about money,
+//! time or jobs.
 
 mod cohort;
 mod rung;

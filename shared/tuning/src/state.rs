@@ -271,7 +271,7 @@ impl State {
     pub fn jobs(&self) -> impl Iterator<Item = (JobKey, &Trial, &Job)> {
         self.trials.iter().filter_map(|(number, trial)| {
             let job = trial.job.as_ref()?;
-            Some((JobKey { trial: *number, rung: job.rung, attempt: job.attempt }, trial, job))
+            Some((job.key(*number), trial, job))
         })
     }
 
@@ -301,7 +301,7 @@ impl State {
     pub fn instances(&self, definition: &Definition) -> u32 {
         let running = self.jobs().filter(|(_, _, job)| job.holds_slot());
         running.fold(0, |sum: u32, (_, _, job)| {
-            sum.saturating_add(definition.job.instances(job.instances).count)
+            sum.saturating_add(definition.job.instances(job.order.instances).count)
         })
     }
 
@@ -346,7 +346,7 @@ impl State {
 
 /// Returns when the latest job got its instances, of the jobs that run or ended a short time ago.
 pub(crate) fn latest_start(state: &State) -> Option<Time> {
-    state.billed_jobs().filter_map(|(_, job)| job.started).max()
+    state.billed_jobs().filter_map(|(_, job)| job.started()).max()
 }
 
 /// Counts the end of a job in the counters of AMT.

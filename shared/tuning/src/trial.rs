@@ -1,4 +1,4 @@
-//! A trial: its place among the trials that it is compared with, its log streams, its curve and its attempts.
+//! A trial: its position among the trials that compete with it, its log streams, its curve and its attempts.
 
 pub(crate) mod diverged;
 pub(crate) mod log;

@@ -4,8 +4,8 @@
 //! reported and not retried, because they would block their shard. The stream only triggers work: the row is in the
 //! table, and the sweeper makes a decider read it from there.
 //!
-//! The caller owns the batch while it is processed. If the caller stops the processing because the time is over, it
-//! still has the results so far, and reports the rest for another delivery.
+//! The caller owns the batch while it is processed. If the caller stops the processing at its deadline, it still has
+//! the results so far, and reports the rest for another delivery.
 
 use serde_json::Value;
 use wire::events::stream;

@@ -1,6 +1,6 @@
 //! Changes the limits of a running tuning: its cap, the number of parallel jobs, or a pause.
 //!
-//! Stores a fact and returns; the decider applies it. Running jobs continue, whatever limit is lowered.
+//! Stores a fact and returns; the decider applies it. Running jobs continue, even if a limit is lowered.
 
 use thiserror::Error;
 use tuning::log::fact::{Fact, Recorded};

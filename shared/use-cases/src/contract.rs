@@ -1,4 +1,4 @@
-//! The contract of every [`Table`], as a test suite for any implementation. That of training services is in
+//! The contract of every [`Table`], as a test suite for any implementation. The contract of training services is in
 //! [`training`].
 //!
 //! Each case is an async function of a table and an unused partition key, and may use keys that begin with it. It panics

@@ -115,7 +115,7 @@ impl Listed {
         for summary in summaries.iter_mut().filter(|summary| summary.cost.is_none()) {
             // A bill above its reservation has raised the others.
             let billed = state.billing.iter().find(|(key, _)| *key == summary.job);
-            summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.reservation);
+            summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.bill.reservation);
         }
         Ok(Some(Self { loaded, summaries, next_token: rows.next }))
     }

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tuning::decide::settled_by;
+use tuning::decide::must_fold_first;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
+use tuning::log::ruling::{Booking, Launch, NoticeOrder, Order, Ruling};
 use tuning::state::State;
 use tuning::step::{Advance, Step, advance, missing};
 use tuning::trial::summary::JobSummary;
@@ -325,9 +325,11 @@ impl<T: Table> Decider<T> {
             }
         }
         for ruling in &step.rulings {
-            let (Ruling::PoolClosed { job, .. }
-            | Ruling::BillBooked { job, .. }
-            | Ruling::SettledInFull { job, .. }) = ruling
+            let Ruling::Booking(
+                Booking::PoolClosed { job, .. }
+                | Booking::BillBooked { job, .. }
+                | Booking::SettledInFull { job, .. },
+            ) = ruling
             else {
                 continue;
             };
@@ -403,7 +405,7 @@ fn token(id: &str, step: &Step, writes: &[Write]) -> String {
 fn unread(loaded: &Loaded, facts: &[Recorded], read: &BTreeSet<JobKey>) -> Vec<JobKey> {
     let time = facts.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
     let Some(at) = time else { return Vec::new() };
-    let mut jobs = settled_by(&loaded.tuning.definition, &loaded.state, at);
+    let mut jobs = must_fold_first(&loaded.tuning.definition, &loaded.state, at);
     jobs.retain(|job| !read.contains(job));
     jobs
 }

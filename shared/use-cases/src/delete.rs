@@ -1,8 +1,8 @@
 //! Deletes an ended tuning, in two parts.
 //!
-//! The first is one transaction. It removes the tuning's name, definition and head, so that for every reader the tuning
-//! no longer exists, and stores a row that orders the second part: the removal of all other rows, page by page. A crash
-//! between the parts loses nothing, since the sweeper removes the rows of every such order.
+//! The first is one transaction. It removes the tuning's name, definition and head, so that the tuning no longer exists
+//! for any reader. It also stores a row that orders the second part: the removal of all other rows, page by page. A
+//! crash between the parts loses nothing, since the sweeper removes the rows of every such order.
 
 use thiserror::Error;
 use tuning::unit::time::Time;

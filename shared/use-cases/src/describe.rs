@@ -302,7 +302,7 @@ fn has_converged(tuning: &Tuning, state: &State) -> bool {
 /// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
 /// does not control.
 fn waiting_for(state: &State) -> Option<WaitingFor> {
-    let since = state.billing.iter().map(|(_, job)| job.bill_ordered_at).min();
+    let since = state.billing.iter().map(|(_, job)| job.bill.read_at().unwrap_or(Time::EPOCH)).min();
     if let Some(since) = since.filter(|_| state.trials.is_empty() && state.waiting.is_empty()) {
         let (reason, since_ms) = ("Bills".to_owned(), since.0);
         return Some(WaitingFor { reason, since_ms, next_attempt_ms: None, message: None });
@@ -353,10 +353,10 @@ fn untaken_start(state: &State) -> Option<(Time, Option<&(Time, String)>)> {
     let waiting = state
         .jobs()
         .map(|(_, _, job)| job)
-        .filter(|job| !job.accepted && !job.quota_exceeded && job.stop.is_none());
-    let oldest = waiting.min_by_key(|job| job.ordered)?;
-    let waited = state.now - oldest.ordered >= START_WAIT || oldest.deferred.is_some();
-    waited.then_some((oldest.ordered, oldest.deferred.as_ref()))
+        .filter(|job| job.awaits_start() && !job.is_blocked_by_quota() && job.stop.is_none());
+    let oldest = waiting.min_by_key(|job| job.order.at)?;
+    let waited = state.now - oldest.order.at >= START_WAIT || oldest.deferred.is_some();
+    waited.then_some((oldest.order.at, oldest.deferred.as_ref()))
 }
 
 /// Returns the causes of failed jobs, most frequent first.

@@ -1,8 +1,8 @@
 //! Records a state change of a training job, as delivered by EventBridge.
 //!
-//! An event belongs to this stack if its job's name has our form and its tuning is known. No tag may name another stack
-//! or tuning, but tags may be missing: AWS documents an event without any. All other events are dropped. Those with
-//! another name cost no read of the table.
+//! An event belongs to this stack if its job's name has the controller's form and its tuning is known. No tag may name
+//! another stack or tuning, but tags may be missing: AWS documents an event without tags. All other events are dropped.
+//! An event with a name of another form needs no read of the table.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The table in memory: deterministic, for the simulator and fast tests.
 //!
-//! Holds every row behind one mutex, so each operation is atomic. It follows DynamoDB's rules, also the inconvenient
-//! ones: a page ends at 1 MB, a full page has a `next` even if nothing follows, and a put without a change is not a
+//! Holds every row behind one mutex, so each operation is atomic. It follows DynamoDB's rules, including inconvenient
+//! ones: a page ends at 1 MB, a full page has a `next` even if nothing follows, and a put of an equal row is not a
 //! change. It must not read a clock: old transaction tokens are dropped by number, not by age.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

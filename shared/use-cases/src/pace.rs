@@ -1,9 +1,9 @@
 //! Paces the calls whose rate limit all programs of an account share.
 //!
 //! Each of these calls has a token bucket (the generic cell rate algorithm, ITU-T I.371) in one row of the table. The
-//! actuator and the sweeper, and all invocations of both, take their turns from it. A tuning takes only a few turns ahead.
-//! So tunings that wait share the rate, however many starts each has ordered. No function polls: a turn is a time to wait
-//! for, and a call without one is left to a later sweep.
+//! actuator and the sweeper, and all invocations of both, take their turns from it. A tuning takes only a few turns
+//! ahead. Waiting tunings therefore share the rate, however many starts each has ordered. No function polls: a turn is
+//! a point in time, and the call waits until then. A call without a turn is left to a later sweep.
 
 use futures_util::lock::Mutex;
 use tuning::unit::time::{Millis, Time};

@@ -1,4 +1,4 @@
-//! Stores facts, each of them once. Ingest consists of this alone: it makes no decisions.
+//! Stores each fact once. Ingest does only this: it makes no decisions.
 
 use tuning::log::fact::Recorded;
 use tuning::unit::time::{Millis, Time};

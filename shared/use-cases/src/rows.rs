@@ -1,8 +1,8 @@
-//! The stored rows of one tuning, page by page: the source of a copy in which another machine explains, replays or reports
-//! the tuning with the same code.
+//! The stored rows of one tuning, page by page. From a copy of them, another machine explains, replays or reports the
+//! tuning with the same code.
 //!
-//! The first row is that of the name. The partition of the tuning follows, whose head comes before the steps, and then the
-//! facts. So a copy has all steps of its head, and perhaps later ones, which readers of a state ignore.
+//! The first row is the row of the name. Then follow the partition of the tuning, with the head before the steps, and
+//! the facts. A copy therefore has all steps of its head, and perhaps later steps, which readers of a state ignore.
 
 use wire::item::Item;
 use wire::stored::{self, IndexRow};

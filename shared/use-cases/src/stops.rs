@@ -1,7 +1,7 @@
 //! Stored requests to stop a tuning or one of its training jobs, as the sweeper finds them.
 //!
-//! The fact of a job's stop is among the facts of its job, which the decider reads before it concludes the job. A second
-//! row of the same fact is beside the stop of the whole tuning, so one query per tuning finds all requests.
+//! The stop of a job is stored among the facts of this job, which the decider reads before it concludes the job. A
+//! second row of the same fact is stored beside the stop of the tuning, so one query per tuning finds all requests.
 
 use tuning::log::fact::Recorded;
 use tuning::state::{State, Status};

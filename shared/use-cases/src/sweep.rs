@@ -1,12 +1,20 @@
 //! The sweeper's use case. Once a minute it repairs the effects of lost events, within the limits of one sweep.
 //!
-//! A sweep has these steps, ordered by what costs money first: it stops running jobs without an action row, visits the
-//! active tunings (stops jobs, reports that time has passed, rings), reads due bills, checks silent jobs, and reads booked
-//! bills once more. Beside these it makes deferred starts. Calls of the training service are counted and paced (see [`Limits`]).
-//! Work that does not fit is left to the next sweep, which continues where this one ended. A lease ensures that one
-//! sweeper runs at a time. Without an active tuning a sweep makes one query, because the lease and the cursors are in
-//! the partition of the active tunings, and once an hour a listing and a look for deleted tunings. An unreadable tuning
-//! must never keep the others from their turn.
+//! A sweep has these steps. The steps that prevent the highest costs come first:
+//!
+//! 1. Stops running jobs without an action row.
+//! 2. Processes the active tunings: stops jobs, reports that time has passed, rings.
+//! 3. Reads due bills.
+//! 4. Checks silent jobs.
+//! 5. Reads booked bills once more.
+//!
+//! In parallel, the sweep performs deferred starts. It counts and paces calls of the training service (see [`Limits`]).
+//! Work that does not fit is left to the next sweep, which continues where this sweep ended. A lease ensures that only
+//! one sweeper runs at a time.
+//!
+//! Without an active tuning, a sweep makes one query, because the lease and the cursors are in the partition of the
+//! active tunings. Once an hour, it also lists jobs and looks for deleted tunings. An unreadable tuning must never
+//! block the others.
 
 mod bills;
 mod lease;

@@ -206,7 +206,7 @@ fn advance_once(definition: &Definition, state: &mut State, facts: &[Recorded]) 
     if let Some(step) = &advanced.step {
         assert!(step.facts.len() <= MAX_FACTS_PER_STEP && step.rulings.len() <= MAX_RULINGS_PER_STEP + 1);
     }
-    let _ = (decide::deadline(definition, state), decide::settled_by(definition, state, Time(AT)));
+    let _ = (decide::deadline(definition, state), decide::must_fold_first(definition, state, Time(AT)));
 }
 
 fn submitted() -> Recorded {

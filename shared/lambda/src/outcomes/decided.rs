@@ -8,7 +8,7 @@ use crate::telemetry::{Entry, Report};
 use serde_json::Value;
 use tuning::log::fact::Fact;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{NoticeOrder, Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, NoticeOrder, Order, Ruling, SearchRuling};
 use tuning::step::Step;
 use tuning::unit::time::Time;
 use use_cases::decide::Decided;
@@ -43,9 +43,14 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
     }
     for ruling in &step.rulings {
         match ruling {
-            Ruling::TrialJudged { verdict, .. } => report.add(TRIALS_PROMOTED, u64::from(verdict.continues)),
-            Ruling::TrialPromoted { .. } => report.add(TRIALS_PROMOTED, 1_u64),
-            Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { verdict, .. }) => {
+                report.add(TRIALS_PROMOTED, u64::from(verdict.continues));
+            }
+            Ruling::Search(SearchRuling::TrialPromoted { .. }) => report.add(TRIALS_PROMOTED, 1_u64),
+            Ruling::Attempt(AttemptRuling::TrialFinished {
+                how: TrialEnd::Stopped(StopWhy::Rung { .. }),
+                ..
+            }) => {
                 report.add(TRIALS_STOPPED, 1_u64);
             }
             Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
@@ -74,14 +79,9 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
                 let message = format!("a tuning ended: {}", why.word());
                 report.log(entry(if failed { Entry::error(&message) } else { Entry::info(&message) }));
             }
-            Ruling::TrialFinished { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
+            Ruling::Attempt(_)
+            | Ruling::Search(SearchRuling::RungReached { .. })
+            | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
                 Order::Start { .. } | Order::Stop { .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_),

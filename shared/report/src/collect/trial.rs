@@ -7,7 +7,7 @@ use search::{Configuration, SamplerKind};
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobKey, JobPhase};
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::log::ruling::{AttemptRuling, Booking, Order, Ruling, SearchRuling, Verdict};
 use tuning::trial::summary::JobSummary;
 use tuning::trial::summary::full_summary;
 use tuning::unit::epochs::Epochs;
@@ -88,27 +88,29 @@ impl Record {
             self.jobs.entry(job.job).or_default().concluded = Some(summary);
         }
         match ruling {
-            Ruling::TrialJudged { rung, level, resource, value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { rung, level, resource, value, verdict, .. }) => {
                 let mut judged = judged(rung.0, *level, *resource, *value);
                 decide(&mut judged, *verdict);
                 self.judged.push(judged);
             }
-            Ruling::RungReached { rung, level, resource, value, .. } => {
+            Ruling::Search(SearchRuling::RungReached { rung, level, resource, value, .. }) => {
                 self.judged.push(judged(rung.0, *level, *resource, *value));
             }
-            Ruling::TrialPromoted { rung, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { rung, verdict, .. }) => {
                 if let Some(waits) = self.judged.iter_mut().rev().find(|judged| judged.rung == rung.0) {
                     decide(waits, *verdict);
                 }
             }
-            Ruling::TrialFinished { how, job, .. } => self.finish(how, *job),
-            Ruling::AttemptAwaited { why, not_before, .. } => {
+            Ruling::Attempt(AttemptRuling::TrialFinished { how, job, .. }) => self.finish(how, *job),
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { why, not_before, .. }) => {
                 let message = job.and_then(|job| job.message.as_deref());
                 self.awaits = Some(clean(&words::awaited(*why, *not_before, message)));
             }
-            Ruling::BillBooked { job, .. }
-            | Ruling::SettledInFull { job, .. }
-            | Ruling::PoolClosed { job, .. } => {
+            Ruling::Booking(
+                Booking::BillBooked { job, .. }
+                | Booking::SettledInFull { job, .. }
+                | Booking::PoolClosed { job, .. },
+            ) => {
                 if let Some(summary) = self.jobs.get_mut(job).and_then(|job| job.concluded.as_mut()) {
                     summary.book(ruling);
                 }
@@ -120,8 +122,8 @@ impl Record {
             Ruling::Order(Order::Stop { job, .. }) => {
                 self.jobs.entry(*job).or_default().phases.push((at, Phase::Ending));
             }
-            Ruling::ResourceRepeated { .. }
-            | Ruling::ReservationExtended { .. }
+            Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
+            | Ruling::Booking(Booking::ReservationExtended { .. })
             | Ruling::TuningEnding { .. }
             | Ruling::Order(_) => {}
         }

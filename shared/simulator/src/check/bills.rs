@@ -1,5 +1,5 @@
-//! Bills: what is booked for a job and when, that each bill was read once more before the tuning ended, and that the
-//! job's row shows the booked amount.
+//! Bills: checks the amount booked for a job and its time. Each bill must be read once more before the tuning ends, and
+//! the job's row must show the booked amount.
 
 use tuning::log::fact::JobKey;
 use use_cases::store::Store;
@@ -76,6 +76,21 @@ impl Book {
                 job.money, job.booked, job.confirmed
             )),
         }
+    }
+
+    pub(super) fn check_settled_in_full(&mut self, job: JobKey, amount: u64) -> Result<(), String> {
+        let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+        if book.money != Money::Reserved || amount != book.reservation {
+            return Err(format!(
+                "P1: job {job} was settled in full with {amount}, but its reservation is {} and its money {:?}",
+                book.reservation, book.money
+            ));
+        }
+        book.money = Money::Spent(amount);
+        // The decider may presume that the job has ended. `world::truth` checks that it has.
+        book.end_seen = true;
+        book.settled_in_full = true;
+        Ok(())
     }
 }
 

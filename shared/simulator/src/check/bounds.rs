@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::log::fact::Fact;
 use tuning::log::reasons::RetryWhy;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use tuning::step::Step;
 use tuning::unit::ids::TrialId;
 
@@ -46,20 +46,22 @@ impl Book {
     /// Checks a ruling that is already in the other books.
     pub(super) fn check_bounds(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
-            Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, job, .. } => {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited {
+                why: RetryWhy::RuntimeCutTooShort, job, ..
+            }) => {
                 self.bounds.cut.insert(job.trial);
                 Ok(())
             }
-            Ruling::AttemptAwaited {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited {
                 why: RetryWhy::NextInstances | RetryWhy::Quota | RetryWhy::Capacity | RetryWhy::MaxWait,
                 ..
-            } => Ok(()),
+            }) => Ok(()),
             // The count starts again on demand.
-            Ruling::AttemptAwaited { why: RetryWhy::OnDemand, job, .. } => {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::OnDemand, job, .. }) => {
                 self.bounds.retries.remove(&job.trial);
                 Ok(())
             }
-            Ruling::AttemptAwaited { job, .. } => {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, .. }) => {
                 let retries = self.bounds.retries.entry(job.trial).or_default();
                 *retries += 1;
                 let most = self.case.choices.max_interruptions;
@@ -72,11 +74,11 @@ impl Book {
                 })
             }
             // The count starts again at each rung.
-            Ruling::TrialPromoted { trial, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { trial, .. }) => {
                 self.bounds.retries.remove(trial);
                 Ok(())
             }
-            Ruling::TrialFinished { trial, .. } => {
+            Ruling::Attempt(AttemptRuling::TrialFinished { trial, .. }) => {
                 self.bounds.cut.remove(trial);
                 Ok(())
             }
@@ -85,7 +87,7 @@ impl Book {
                 let new = job.attempt == 1 && !launch.refit;
                 self.check_cut_trials_first(new).and_then(|()| self.check_max_instances())
             }
-            Ruling::TrialJudged { trial, .. } => self.check_log_was_read(*trial),
+            Ruling::Search(SearchRuling::TrialJudged { trial, .. }) => self.check_log_was_read(*trial),
             _ => Ok(()),
         }
     }

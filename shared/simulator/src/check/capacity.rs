@@ -1,7 +1,7 @@
-//! Lack of capacity: it fails no trial and counts as no training job, starts wait for one probe at a time, and a tuning
-//! ends for it only after its wait.
+//! Lack of capacity: it fails no trial and counts as no training job. Starts wait for one probe at a time, and a tuning
+//! ends for lack of capacity only after its wait.
 //!
-//! The books forget a lack when any fact shows instances later. They never expect more patience than the decider has.
+//! The checker drops a lack when any later fact shows instances. It never expects a longer wait than the decider has.
 
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::TrialEnd;

@@ -1,5 +1,5 @@
-//! Deadlines after the last fault: an ordered stop reaches its job, an ordered log read is performed, and a tuning
-//! ends when its time is up. A readable bill is read: the whole reservation is booked only for a job that is gone.
+//! Deadlines after the last fault: an ordered stop reaches its job, an ordered log read is performed, and a tuning ends
+//! at its time limit. A readable bill is read: the full reservation is booked only for a job that no longer exists.
 //!
 //! No other checker notices these: a job ends at its own limits even without a stop, and a reservation covers every
 //! bill. But the user would pay for both.
@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::log::fact::{Fact, JobEnd, JobKey};
-use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
+use tuning::log::ruling::{Booking, NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::trial::summary::JobSummary;
 use use_cases::memory::Change;
 use wire::item::Item;
@@ -81,7 +81,7 @@ impl Deadlines {
         let of = |job: &JobKey| (id.to_owned(), *job);
         match ruling {
             Ruling::Order(Order::Stop { job, .. }) => _ = self.stops.insert(of(job), now),
-            Ruling::SettledInFull { job, .. } => _ = self.in_full.insert(of(job), now),
+            Ruling::Booking(Booking::SettledInFull { job, .. }) => _ = self.in_full.insert(of(job), now),
             Ruling::Order(Order::Read(ReadOrder::Log { job, streams })) => {
                 _ = self.reads.insert((of(job), *streams), now);
             }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, StopWhy};
-use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::log::ruling::{Order, Ruling, SearchRuling, Verdict};
 use tuning::unit::ids::{RungId, TrialId};
 use wire::names::parse_training_job_name;
 
@@ -29,10 +29,10 @@ impl Decisions {
             Ruling::Order(Order::Stop { job, why: StopWhy::Rung { rung } }) => {
                 self.stopped.insert((*job, *rung));
             }
-            Ruling::TrialJudged { trial, rung, value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { trial, rung, value, verdict, .. }) => {
                 self.judged.insert((*trial, *rung), (*value, *verdict));
             }
-            Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { trial, rung, value, verdict, .. }) => {
                 self.promoted.insert((*trial, *rung), (*value, *verdict));
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! Diverged trials: a trial is stopped only if its program logged no finite value for `MaxDivergedEpochs`, and once the
+//! Diverged trials: a trial is stopped only if its program logged no finite value for `MaxDivergedEpochs`. Once the
 //! faults are over, such a trial is stopped soon.
 
 use tuning::log::fact::JobKey;

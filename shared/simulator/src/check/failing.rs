@@ -1,7 +1,7 @@
 //! Failed tunings: a tuning fails only if its programs show that it cannot succeed, and never while a job could still
 //! show the opposite.
 //!
-//! Uses the real logs and states of the training service. The needed numbers are those of docs/DESIGN.md.
+//! Uses the real logs and states of the training service. docs/DESIGN.md defines the necessary numbers.
 
 use std::collections::BTreeSet;
 

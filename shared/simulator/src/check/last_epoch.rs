@@ -1,6 +1,6 @@
-//! The last epoch: a job that has trained it may save its model for as long as jobs of its tuning are known to need, or
-//! its limits allow. It is stopped earlier only if it trains on, or if the user stops the tuning. Once the faults are
-//! over, a job that does not end is stopped soon after that time.
+//! The last epoch. After it, a job may save its model for as long as jobs of its tuning are known to need, or as its
+//! limits allow. The job is stopped earlier only if it continues to train, or if the user stops the tuning. Once the
+//! faults are over, a job that does not end is stopped soon after that time.
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, StopWhy};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tuning::definition::JobLimits;
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{RetryWhy, StopWhy};
-use tuning::log::ruling::{Launch, Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Launch, Order, Ruling, SearchRuling};
 use tuning::unit::ids::{ChoiceId, TrialId};
 
 use super::Book;
@@ -124,7 +124,7 @@ impl Book {
     /// Checks a ruling that changes the launch of a trial; the ruling is already in the other books.
     pub(super) fn check_fallback(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
-            Ruling::AttemptAwaited { job, why, .. } => self.check_retry(*job, *why),
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, .. }) => self.check_retry(*job, *why),
             Ruling::Order(Order::Stop { job, why: StopWhy::Interruptions { count } }) => {
                 let most = self.case.choices.max_interruptions;
                 let falls_back = self.falls_back();
@@ -142,13 +142,13 @@ impl Book {
             }
             Ruling::Order(Order::Stop { job, why: StopWhy::Quota }) => self.check_hold_for_quota(*job),
             // Each rung starts with the launch of the request.
-            Ruling::RungReached { trial, .. } => {
+            Ruling::Search(SearchRuling::RungReached { trial, .. }) => {
                 if let Some(fallbacks) = self.launches.trials.get_mut(trial) {
                     fallbacks.on_demand = false;
                 }
                 Ok(())
             }
-            Ruling::TrialPromoted { trial, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { trial, .. }) => {
                 if let Some(fallbacks) = self.launches.trials.get_mut(trial) {
                     fallbacks.moves = 0;
                 }

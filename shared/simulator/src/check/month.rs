@@ -1,4 +1,4 @@
-//! P1 for a stack, the monthly cap: the grants of all tunings together never exceed it, every grant is booked in
+//! P1 for a stack, the monthly cap. The grants of all tunings together never exceed it, every grant is booked in
 //! exactly one place, and unused money is returned at the end.
 
 use std::collections::BTreeMap;

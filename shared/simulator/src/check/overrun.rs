@@ -1,6 +1,6 @@
-//! Jobs that last longer than their reservation pays for: they are stopped in time, reserve more while they last, and the
-//! youngest other jobs stop if the cap does not pay for that. Beyond the cap there is only what the service billed above
-//! reservations.
+//! Jobs that last longer than their reservation pays for. They are stopped in time, and reserve more while they last.
+//! If the cap does not pay for that, the youngest other jobs stop. Only amounts that the service billed above
+//! reservations may exceed the cap.
 //!
 //! Computed from the recorded facts and the service's own books, with times and bounds of its own.
 

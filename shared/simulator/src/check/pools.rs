@@ -1,11 +1,11 @@
-//! Warm pools: the books of instances that are kept after jobs. Checks what is reserved for them, why they are read or
-//! released, and what is booked at the end.
+//! Warm pools: instances that are kept after jobs. Checks their reservations, the reasons to read or release them, and
+//! the amounts booked at the end.
 
 use std::collections::BTreeMap;
 
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::{Order, PoolOrder, Ruling};
+use tuning::log::ruling::{Booking, Order, PoolOrder, Ruling};
 use tuning::unit::ids::ChoiceId;
 
 use super::{Book, Money};
@@ -112,7 +112,7 @@ impl Book {
                     .then_some(())
                     .ok_or_else(|| format!("P2: the pool after job {job} was released twice"))
             }
-            Ruling::PoolClosed { job, seconds, amount } => {
+            Ruling::Booking(Booking::PoolClosed { job, seconds, amount }) => {
                 let case = self.case.clone();
                 let pool = self.pool(*job)?;
                 let expect = match (pool.over, seconds) {

@@ -1,5 +1,4 @@
-//! P6 with promotion: the trials that wait, those that are promoted, and their jobs, recounted from the recorded
-//! rulings.
+//! P6 with promotion: the waiting trials, the promoted trials and their jobs, recounted from the recorded rulings.
 //!
 //! The brackets are computed here from `MinResource`, `MaxResource` and eta, without code of the decider.
 
@@ -7,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::unit::ids::{BracketId, CohortId, RungId, TrialId};
 
 use super::rungs::rank;
@@ -206,7 +205,17 @@ impl Book {
 
     /// Checks a trial that begins to wait at a rung.
     pub(super) fn check_rung_reached(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::RungReached { job, trial, bracket, round, rung, level, resource, value } = ruling else {
+        let Ruling::Search(SearchRuling::RungReached {
+            job,
+            trial,
+            bracket,
+            round,
+            rung,
+            level,
+            resource,
+            value,
+        }) = ruling
+        else {
             return Ok(());
         };
         let shape = self.shape().ok_or("P6: a trial waits in a tuning without promotion")?;
@@ -291,8 +300,16 @@ impl Book {
 
     /// Checks a promotion against the recounted arrivals.
     pub(super) fn check_promotion(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::TrialPromoted { trial, bracket, round, rung, level, value, verdict, reached_target } =
-            ruling
+        let Ruling::Search(SearchRuling::TrialPromoted {
+            trial,
+            bracket,
+            round,
+            rung,
+            level,
+            value,
+            verdict,
+            reached_target,
+        }) = ruling
         else {
             return Ok(());
         };

@@ -1,5 +1,5 @@
-//! The refit: with `Refit` `Best` the best configuration is trained again, at most once, after the search, with a job
-//! and money that were held back for it.
+//! The refit: with `Refit` `Best`, the best configuration is trained again after the search, at most once. A job and
+//! money are reserved for it.
 
 use search::Configuration;
 use tuning::log::fact::{Fact, JobEnd, JobKey};

@@ -2,7 +2,9 @@
 //! shows each rule that no history used.
 
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
+use tuning::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling, SearchRuling,
+};
 use tuning::unit::epochs::Epochs;
 
 macro_rules! rules {
@@ -21,17 +23,17 @@ macro_rules! rules {
 }
 
 rules! {
-    Ruling::TrialJudged { verdict, .. } if verdict.continues => "TrialJudged continues",
-    Ruling::TrialJudged { value: None, .. } => "TrialJudged out, no value",
-    Ruling::TrialJudged { .. } => "TrialJudged out",
-    Ruling::RungReached { resource, level, .. } if resource > level => "RungReached, beyond its level",
-    Ruling::RungReached { resource, level, .. } if resource < level => "RungReached, ended before its level",
-    Ruling::RungReached { value: None, .. } => "RungReached, no value",
-    Ruling::RungReached { .. } => "RungReached",
-    Ruling::TrialPromoted { reached_target: true, .. } => "TrialPromoted, target reached",
-    Ruling::TrialPromoted { .. } => "TrialPromoted",
-    Ruling::ResourceRepeated { from: Epochs::ZERO, .. } => "ResourceRepeated from the beginning",
-    Ruling::ResourceRepeated { .. } => "ResourceRepeated",
+    Ruling::Search(SearchRuling::TrialJudged { verdict, .. }) if verdict.continues => "TrialJudged continues",
+    Ruling::Search(SearchRuling::TrialJudged { value: None, .. }) => "TrialJudged out, no value",
+    Ruling::Search(SearchRuling::TrialJudged { .. }) => "TrialJudged out",
+    Ruling::Search(SearchRuling::RungReached { resource, level, .. }) if resource > level => "RungReached, beyond its level",
+    Ruling::Search(SearchRuling::RungReached { resource, level, .. }) if resource < level => "RungReached, ended before its level",
+    Ruling::Search(SearchRuling::RungReached { value: None, .. }) => "RungReached, no value",
+    Ruling::Search(SearchRuling::RungReached { .. }) => "RungReached",
+    Ruling::Search(SearchRuling::TrialPromoted { reached_target: true, .. }) => "TrialPromoted, target reached",
+    Ruling::Search(SearchRuling::TrialPromoted { .. }) => "TrialPromoted",
+    Ruling::Attempt(AttemptRuling::ResourceRepeated { from: Epochs::ZERO, .. }) => "ResourceRepeated from the beginning",
+    Ruling::Attempt(AttemptRuling::ResourceRepeated { .. }) => "ResourceRepeated",
     Ruling::Order(Order::Start { launch, .. }) if launch.refit => "Start refit",
     Ruling::Order(Order::Start { launch, .. }) if launch.on_demand => "Start on demand",
     Ruling::Order(Order::Start { launch, .. }) if launch.instances.0 > 0 => "Start on other instances",
@@ -64,49 +66,49 @@ rules! {
     Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { percent: 50, .. })) => "MonthCapReached 50",
     Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { percent: 80, .. })) => "MonthCapReached 80",
     Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { .. })) => "MonthCapReached 100",
-    Ruling::BillBooked { .. } => "BillBooked",
-    Ruling::SettledInFull { .. } => "SettledInFull",
-    Ruling::ReservationExtended { .. } => "ReservationExtended",
+    Ruling::Booking(Booking::BillBooked { .. }) => "BillBooked",
+    Ruling::Booking(Booking::SettledInFull { .. }) => "SettledInFull",
+    Ruling::Booking(Booking::ReservationExtended { .. }) => "ReservationExtended",
     Ruling::Order(Order::Pool(PoolOrder::Read { last: true, .. })) => "ReadPool, keep-alive period over",
     Ruling::Order(Order::Pool(PoolOrder::Read { .. })) => "ReadPool",
     Ruling::Order(Order::Pool(PoolOrder::Release { .. })) => "ReleasePool",
-    Ruling::PoolClosed { seconds: None, .. } => "PoolClosed in full",
-    Ruling::PoolClosed { .. } => "PoolClosed",
+    Ruling::Booking(Booking::PoolClosed { seconds: None, .. }) => "PoolClosed in full",
+    Ruling::Booking(Booking::PoolClosed { .. }) => "PoolClosed",
     Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => "OverrunSeen",
     Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => "CapacityLacking",
-    Ruling::AttemptAwaited { why: RetryWhy::Capacity, .. } => "AttemptAwaited Capacity",
-    Ruling::AttemptAwaited { why: RetryWhy::MaxWait, .. } => "AttemptAwaited MaxWait",
-    Ruling::AttemptAwaited { why: RetryWhy::ServiceError, .. } => "AttemptAwaited ServiceError",
-    Ruling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. } => "AttemptAwaited RuntimeCutTooShort",
-    Ruling::AttemptAwaited { why: RetryWhy::NextInstances, .. } => "AttemptAwaited NextInstances",
-    Ruling::AttemptAwaited { why: RetryWhy::Quota, .. } => "AttemptAwaited Quota",
-    Ruling::AttemptAwaited { why: RetryWhy::OnDemand, .. } => "AttemptAwaited OnDemand",
-    Ruling::TrialFinished { how: TrialEnd::Completed, .. } => "TrialFinished Completed",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. } =>
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::Capacity, .. }) => "AttemptAwaited Capacity",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::MaxWait, .. }) => "AttemptAwaited MaxWait",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::ServiceError, .. }) => "AttemptAwaited ServiceError",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::RuntimeCutTooShort, .. }) => "AttemptAwaited RuntimeCutTooShort",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::NextInstances, .. }) => "AttemptAwaited NextInstances",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::Quota, .. }) => "AttemptAwaited Quota",
+    Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::OnDemand, .. }) => "AttemptAwaited OnDemand",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Completed, .. }) => "TrialFinished Completed",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), job: None, .. }) =>
         "TrialFinished Stopped Rung, waiting",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. }) =>
         "TrialFinished Stopped TuningEnding, waiting",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. }) =>
         "TrialFinished Stopped PastLevel",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. } => "TrialFinished Stopped Rung",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. } => "TrialFinished Stopped MaxResource",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. } => "TrialFinished Stopped TuningEnding",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TargetReached { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. }) => "TrialFinished Stopped Rung",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::MaxResource), .. }) => "TrialFinished Stopped MaxResource",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), .. }) => "TrialFinished Stopped TuningEnding",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TargetReached { .. }), .. }) =>
         "TrialFinished Stopped TargetReached",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Requested), .. } => "TrialFinished Stopped Requested",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Requested), .. }) => "TrialFinished Stopped Requested",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NoObjective { .. }), .. }) =>
         "TrialFinished Stopped NoObjective",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Diverged { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Diverged { .. }), .. }) =>
         "TrialFinished Stopped Diverged",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Interruptions { .. }), .. }) =>
         "TrialFinished Stopped Interruptions",
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::CapExceeded { .. }), .. } =>
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::CapExceeded { .. }), .. }) =>
         "TrialFinished Stopped CapExceeded",
-    Ruling::TrialFinished { how: TrialEnd::StoppedOutside, .. } => "TrialFinished StoppedOutside",
-    Ruling::TrialFinished { how: TrialEnd::MaxRuntime | TrialEnd::Stopped(StopWhy::ReservationUsed { .. }), .. } => "TrialFinished MaxRuntime",
-    Ruling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. } => "TrialFinished Failed, no further attempt",
-    Ruling::TrialFinished { how: TrialEnd::Failed(_), .. } => "TrialFinished Failed",
-    Ruling::TrialFinished { how: TrialEnd::NeverStarted, .. } => "TrialFinished NeverStarted",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::StoppedOutside, .. }) => "TrialFinished StoppedOutside",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::MaxRuntime | TrialEnd::Stopped(StopWhy::ReservationUsed { .. }), .. }) => "TrialFinished MaxRuntime",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. }) => "TrialFinished Failed, no further attempt",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(_), .. }) => "TrialFinished Failed",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::NeverStarted, .. }) => "TrialFinished NeverStarted",
     Ruling::TuningEnding { why: EndReason::Target } => "TuningEnding Target",
     Ruling::TuningEnding { why: EndReason::NotImproving } => "TuningEnding NotImproving",
     Ruling::TuningEnding { why: EndReason::NoCapacity } => "TuningEnding NoCapacity",
@@ -123,7 +125,7 @@ rules! {
     Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(_) })) => "TuningEnded Failed",
     ;
     // Only if the tuning ends at the same time.
-    Ruling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. } |
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. }) |
     // No tuning ends early for these reasons.
     Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
     "LimitsChanged, cap raised",

@@ -1,6 +1,6 @@
 //! P6 without promotion: the rung rule, recounted from the recorded arrivals.
 
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{Ruling, SearchRuling};
 
 use super::promotion::Shape;
 use super::{Arrival, Book};
@@ -8,7 +8,17 @@ use super::{Arrival, Book};
 impl Book {
     /// Checks a judgement and records the arrival.
     pub(super) fn check_judgement(&mut self, ruling: &Ruling) -> Result<(), String> {
-        let Ruling::TrialJudged { trial, bracket, rung, level, value, average, verdict, .. } = ruling else {
+        let Ruling::Search(SearchRuling::TrialJudged {
+            trial,
+            bracket,
+            rung,
+            level,
+            value,
+            average,
+            verdict,
+            ..
+        }) = ruling
+        else {
             return Ok(());
         };
         let choices = &self.case.choices;

@@ -1,5 +1,5 @@
-//! Jobs without a value of the objective: a job is stopped only if it was silent for `NoObjectiveSeconds`, and without
-//! faults a silent job is stopped soon after, because its money is wasted.
+//! Jobs without a value of the objective: a job is stopped only if it was silent for `NoObjectiveSeconds`. Without
+//! faults, a silent job is stopped soon after this time, because its money is wasted.
 //!
 //! Uses the real logs of the program. The system knows only the lines that reached it.
 

@@ -3,7 +3,9 @@
 use search::Configuration;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{GrantOrder, Launch, NoticeOrder, Order, ReadOrder, Ruling};
+use tuning::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, Launch, NoticeOrder, Order, ReadOrder, Ruling, SearchRuling,
+};
 use tuning::planted::fold;
 use tuning::step::{Step, load};
 use tuning::unit::ids::{BracketId, CohortId, TrialId};
@@ -128,63 +130,24 @@ impl Book {
         self.decisions.record(ruling);
         self.notices.extend(ruling.order().map(Order::action).filter(|action| action.starts_with("notice-")));
         match ruling {
-            Ruling::Order(Order::Grant(GrantOrder::Request { least, wanted, .. })) => {
-                let sound = self.has_grants && least.0 > 0 && least <= wanted && self.can_request_money();
-                sound
-                    .then_some(())
-                    .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
-            }
-            Ruling::Order(Order::Grant(GrantOrder::Return { amount, moved_to, .. })) => {
-                let left = self.granted.checked_sub(if moved_to.is_none() { amount.0 } else { 0 });
-                self.granted = left.ok_or("P1: more money was returned than granted")?;
-                Ok(())
-            }
-            Ruling::Order(Order::Notice(
-                NoticeOrder::CapReached { .. } | NoticeOrder::MonthCapReached { .. },
-            )) => Ok(()),
-            Ruling::Order(Order::Start { .. }) => self.check_start(ruling),
-            Ruling::Order(Order::Stop { job, why }) => self.check_stop(*job, *why),
-            Ruling::Order(Order::Read(ReadOrder::Bill { job })) => {
-                let book =
-                    self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
-                let twice = std::mem::replace(&mut book.bill_ordered, true);
-                (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
-            }
-            Ruling::BillBooked { job, seconds, amount } => self.check_bill_booked(*job, *seconds, amount.0),
-            Ruling::ReservationExtended { job, seconds, amount } => {
-                self.check_extended(*job, *seconds, amount.0)
-            }
-            Ruling::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
-            Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.rest_open = true;
-                }
-                self.check_ordered(*job)
-            }
-            Ruling::Order(Order::Read(ReadOrder::Log { job, .. } | ReadOrder::Silence { job, .. })) => {
-                self.check_ordered(*job)
-            }
-            Ruling::Order(Order::Pool(_)) | Ruling::PoolClosed { .. } => self.pool_ruling(ruling),
-            Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => self.check_capacity_notice(),
-            Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => {
-                let overran = self.margin > 0 || self.jobs.values().any(|job| job.billed.extended > 0);
-                let right = overran && !std::mem::replace(&mut self.overrun_published, true);
-                right.then_some(()).ok_or_else(|| {
-                    "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
-                })
-            }
-            Ruling::AttemptAwaited { job, .. } => {
+            Ruling::Order(order) => self.order(ruling, order),
+            Ruling::Booking(booking) => self.booking(ruling, booking),
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, .. }) => {
                 self.promotions.has_retries = true;
                 self.check_concluded(*job)
             }
-            Ruling::TrialFinished { job, trial, how } => self.check_trial_finished(*job, *trial, how),
-            Ruling::TrialJudged { .. } => self.check_judgement(ruling),
-            Ruling::RungReached { job, .. } => {
+            Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) => {
+                self.check_trial_finished(*job, *trial, how)
+            }
+            Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) => {
+                self.check_repeat(*job, had.0, from.0)
+            }
+            Ruling::Search(SearchRuling::TrialJudged { .. }) => self.check_judgement(ruling),
+            Ruling::Search(SearchRuling::RungReached { job, .. }) => {
                 job.map_or(Ok(()), |job| self.check_arrived(job))?;
                 self.check_rung_reached(ruling)
             }
-            Ruling::TrialPromoted { .. } => self.check_promotion(ruling),
-            Ruling::ResourceRepeated { job, had, from } => self.check_repeat(*job, had.0, from.0),
+            Ruling::Search(SearchRuling::TrialPromoted { .. }) => self.check_promotion(ruling),
             Ruling::TuningEnding { why } => {
                 self.ending = Some(why.clone());
                 match why {
@@ -193,7 +156,61 @@ impl Book {
                     _ => Ok(()),
                 }
             }
-            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => self.check_tuning_ended(why),
+        }
+    }
+
+    fn order(&mut self, ruling: &Ruling, order: &Order) -> Result<(), String> {
+        match order {
+            Order::Start { .. } => self.check_start(ruling),
+            Order::Stop { job, why } => self.check_stop(*job, *why),
+            Order::Read(ReadOrder::Bill { job }) => {
+                let book =
+                    self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+                let twice = std::mem::replace(&mut book.bill_ordered, true);
+                (!twice).then_some(()).ok_or_else(|| format!("P2: the bill of job {job} was ordered twice"))
+            }
+            Order::Read(ReadOrder::Rest { job, .. }) => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.rest_open = true;
+                }
+                self.check_ordered(*job)
+            }
+            Order::Read(ReadOrder::Log { job, .. } | ReadOrder::Silence { job, .. }) => {
+                self.check_ordered(*job)
+            }
+            Order::Pool(_) => self.pool_ruling(ruling),
+            Order::Grant(GrantOrder::Request { least, wanted, .. }) => {
+                let sound = self.has_grants && least.0 > 0 && least <= wanted && self.can_request_money();
+                sound
+                    .then_some(())
+                    .ok_or_else(|| format!("P1: an invalid grant of {least} to {wanted} was ordered"))
+            }
+            Order::Grant(GrantOrder::Return { amount, moved_to, .. }) => {
+                let left = self.granted.checked_sub(if moved_to.is_none() { amount.0 } else { 0 });
+                self.granted = left.ok_or("P1: more money was returned than granted")?;
+                Ok(())
+            }
+            Order::Notice(NoticeOrder::CapReached { .. } | NoticeOrder::MonthCapReached { .. }) => Ok(()),
+            Order::Notice(NoticeOrder::CapacityLacking { .. }) => self.check_capacity_notice(),
+            Order::Notice(NoticeOrder::OverrunSeen) => {
+                let overran = self.margin > 0 || self.jobs.values().any(|job| job.billed.extended > 0);
+                let right = overran && !std::mem::replace(&mut self.overrun_published, true);
+                right.then_some(()).ok_or_else(|| {
+                    "P1: an overrun was reported twice, or without a bill above its reservation".to_owned()
+                })
+            }
+            Order::Notice(NoticeOrder::TuningEnded { why }) => self.check_tuning_ended(why),
+        }
+    }
+
+    fn booking(&mut self, ruling: &Ruling, booking: &Booking) -> Result<(), String> {
+        match booking {
+            Booking::BillBooked { job, seconds, amount } => self.check_bill_booked(*job, *seconds, amount.0),
+            Booking::ReservationExtended { job, seconds, amount } => {
+                self.check_extended(*job, *seconds, amount.0)
+            }
+            Booking::SettledInFull { job, amount } => self.check_settled_in_full(*job, amount.0),
+            Booking::PoolClosed { .. } => self.pool_ruling(ruling),
         }
     }
 
@@ -207,21 +224,6 @@ impl Book {
         (!book.end_seen)
             .then_some(())
             .ok_or_else(|| format!("P2: the stop of job {job} was ordered after its end"))
-    }
-
-    fn check_settled_in_full(&mut self, job: JobKey, amount: u64) -> Result<(), String> {
-        let book = self.jobs.get_mut(&job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
-        if book.money != Money::Reserved || amount != book.reservation {
-            return Err(format!(
-                "P1: job {job} was settled in full with {amount}, but its reservation is {} and its money {:?}",
-                book.reservation, book.money
-            ));
-        }
-        book.money = Money::Spent(amount);
-        // The decider may presume that the job has ended. `world::truth` checks that it has.
-        book.end_seen = true;
-        book.settled_in_full = true;
-        Ok(())
     }
 
     fn check_ordered(&self, job: JobKey) -> Result<(), String> {

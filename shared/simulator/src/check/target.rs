@@ -1,5 +1,5 @@
-//! The target of the objective: other trials stop only for a trial whose program logged a value that reaches it, and the
-//! tuning ends with it only after such a trial has trained to its end.
+//! The target of the objective. Other trials stop only if the program of a trial logged a value that reaches the
+//! target. The tuning ends for the target only after such a trial has trained to its end.
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::StopWhy;

@@ -1,4 +1,4 @@
-//! A user describes a tuning and lists its training jobs; checks the answers.
+//! Describes a tuning and lists its training jobs, as a user does, and checks the responses.
 //!
 //! Reads are strongly consistent: an answer is never older than the last commit before the call began. While faults
 //! strike, calls may fail and are retried. Without faults they must succeed.

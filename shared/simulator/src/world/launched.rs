@@ -1,4 +1,5 @@
-//! Checks of launches that need both sides: the requests and jobs of the training service, and the orders of the steps.
+//! Checks of launches that need data of both sides: the requests and jobs of the training service, and the orders of
+//! the steps.
 
 use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{Order, Ruling};

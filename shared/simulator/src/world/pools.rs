@@ -1,6 +1,6 @@
-//! Warm pools: instances that the training service keeps after a job on demand, until another job of the tuning takes
-//! them, they are released, or the keep-alive period ends. No event is sent. Describe shows the pool, possibly with a
-//! lag like the rest of the job.
+//! Warm pools: instances that the training service keeps after an on-demand job. They are kept until another job of the
+//! tuning takes them, a call releases them, or the keep-alive period ends. No event is sent. Describe shows the pool,
+//! possibly with a lag like the rest of the job.
 
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 

@@ -1,8 +1,8 @@
-//! Checks of promotion that need both sides: the epoch limit and the real log of a job, and the rulings.
+//! Checks of promotion that need data of both sides: the epoch limit and the real log of a job, and the rulings.
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 
 use super::World;
 use super::program::Program;
@@ -49,7 +49,7 @@ impl World {
     /// Checks a ruling of a tuning with promotion. Returns a violation.
     pub(super) fn wrong_promotion_ruling(&mut self, id: &str, ruling: &Ruling) -> Option<String> {
         match ruling {
-            Ruling::RungReached { job, trial, .. } => {
+            Ruling::Search(SearchRuling::RungReached { job, trial, .. }) => {
                 let mut jobs = self.training.of(id).filter(|other| other.key.trial == *trial);
                 let last = jobs.by_ref().max_by_key(|other| other.key.attempt)?;
                 let (right, wrong) = self.wrong_rung_value(last, ruling);
@@ -57,11 +57,13 @@ impl World {
                 self.check.count_judgement(right);
                 wrong.or(unreported)
             }
-            Ruling::AttemptAwaited { job, .. } => self.unreported_repeat(id, *job),
-            Ruling::TrialFinished { job: Some(job), how, .. } => {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, .. }) => self.unreported_repeat(id, *job),
+            Ruling::Attempt(AttemptRuling::TrialFinished { job: Some(job), how, .. }) => {
                 self.unreported_repeat(id, *job).or_else(|| self.missing_wait(id, *job, how))
             }
-            Ruling::ResourceRepeated { job, had, from } => self.wrong_repeat(id, *job, had.0, from.0),
+            Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) => {
+                self.wrong_repeat(id, *job, had.0, from.0)
+            }
             Ruling::Order(Order::Stop { job, why: StopWhy::PastLevel { level } }) => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
                 let beyond = job.logged.is_some_and(|(_, last)| last > level.0);
@@ -95,7 +97,9 @@ impl World {
     /// Checks the value with which a trial waits. Returns whether it is the value that its program logged at that
     /// epoch, and a violation.
     fn wrong_rung_value(&self, last: &Job, ruling: &Ruling) -> (bool, Option<String>) {
-        let Ruling::RungReached { trial, level, resource, value, .. } = ruling else { return (true, None) };
+        let Ruling::Search(SearchRuling::RungReached { trial, level, resource, value, .. }) = ruling else {
+            return (true, None);
+        };
         let (level, resource) = (level.0, resource.0);
         let program = &last.program;
         let shown = |epoch: u32| {

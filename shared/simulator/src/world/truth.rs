@@ -1,8 +1,8 @@
-//! Checks that need both sides: the real state of the training service, and the table as the system wrote it.
+//! Checks that need data of both sides: the real state of the training service, and the table as the system wrote it.
 
 use serde_json::Value;
 use tuning::log::reasons::{EndReason, StopWhy};
-use tuning::log::ruling::{NoticeOrder, Order, Ruling};
+use tuning::log::ruling::{Booking, NoticeOrder, Order, Ruling, SearchRuling};
 use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
@@ -110,10 +110,10 @@ impl World {
 
     fn check_ruling(&mut self, id: &str, ruling: &Ruling) {
         match ruling {
-            Ruling::TrialJudged { trial, level, resource, value, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { trial, level, resource, value, .. }) => {
                 self.check_judged(id, *trial, level.0, (resource.0, *value));
             }
-            Ruling::SettledInFull { job, .. } => {
+            Ruling::Booking(Booking::SettledInFull { job, .. }) => {
                 let lasts = |other: &Job| other.pended_ms > 0 || other.fate.is_unbounded();
                 let excused = |other: &Job| lasts(other) && can_sweeps_fail(&self.plan);
                 let mut all = self.training.of(id);
@@ -132,7 +132,9 @@ impl World {
             }
             Ruling::TuningEnding { why: EndReason::Failed(message) } => self.check_failing(id, message),
             Ruling::TuningEnding { why: EndReason::Target } => self.check_target_ending(id),
-            Ruling::TrialPromoted { trial, reached_target: true, .. } => self.check_finalist(id, *trial),
+            Ruling::Search(SearchRuling::TrialPromoted { trial, reached_target: true, .. }) => {
+                self.check_finalist(id, *trial);
+            }
             Ruling::Order(Order::Stop { job, why: StopWhy::TargetReached { trial } }) => {
                 self.check_stop_for_target(id, *job, *trial);
             }
@@ -146,14 +148,11 @@ impl World {
                 self.check_diverged(id, *job, *epochs);
             }
             // Checked in `promoted.rs`, or only by the books.
-            Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
+            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            | Ruling::Attempt(_)
+            | Ruling::Booking(
+                Booking::ReservationExtended { .. } | Booking::BillBooked { .. } | Booking::PoolClosed { .. },
+            )
             | Ruling::TuningEnding { .. }
             | Ruling::Order(
                 Order::Start { .. }

@@ -6,11 +6,14 @@ use search::Origin;
 
 use crate::change::lesson::{Lesson, lesson};
 use crate::definition::Definition;
+use crate::job::inquiry::Asked;
 use crate::job::pool::Pool;
-use crate::job::{Bill, Job, ended_without_instances, failure_message};
+use crate::job::{Job, Ordered, Stop, ended_without_instances, failure_message};
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
-use crate::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
+use crate::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling, SearchRuling,
+};
 use crate::state::count_end;
 use crate::state::failures::names_its_error;
 use crate::state::{Fruitless, Refittable, State, Status, latest_start};
@@ -28,28 +31,31 @@ impl State {
     /// Changes the state as `ruling` says.
     pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
         match ruling {
-            Ruling::TrialJudged { .. } => self.judged(definition, ruling),
-            Ruling::RungReached { .. } => self.rung_reached(definition, ruling),
-            Ruling::TrialPromoted { .. } => self.promoted(definition, ruling),
-            Ruling::ResourceRepeated { job, from, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { .. }) => self.judged(definition, ruling),
+            Ruling::Search(SearchRuling::RungReached { .. }) => self.rung_reached(definition, ruling),
+            Ruling::Search(SearchRuling::TrialPromoted { .. }) => self.promoted(definition, ruling),
+            Ruling::Attempt(AttemptRuling::ResourceRepeated { job, from, .. }) => {
                 self.with_live_job(*job, |job| job.repeats_from = Some(*from));
             }
-            Ruling::ReservationExtended { job, seconds, amount } => {
+            Ruling::Booking(Booking::ReservationExtended { job, seconds, amount }) => {
                 self.extend_reservation(*job, *seconds, *amount);
             }
-            Ruling::SettledInFull { job, amount } => self.settled_in_full(definition, *job, *amount),
-            Ruling::BillBooked { job, seconds, amount } => {
-                let bill = Bill { seconds: Some(*seconds), amount: *amount };
-                self.book_bill(definition, *job, bill);
+            Ruling::Booking(Booking::SettledInFull { job, amount }) => {
+                self.settled_in_full(definition, *job, *amount);
             }
-            Ruling::PoolClosed { job, amount, .. } => self.close_pool(*job, *amount),
-            Ruling::AttemptAwaited { job, not_before, why } => {
+            Ruling::Booking(Booking::BillBooked { job, seconds, amount }) => {
+                self.book_bill(definition, *job, *seconds, *amount);
+            }
+            Ruling::Booking(Booking::PoolClosed { job, amount, .. }) => self.close_pool(*job, *amount),
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, not_before, why }) => {
                 if crate::planted!(RetryKeepsReservation) {
-                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.reservation));
+                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.bill.reservation));
                 }
                 self.attempt_awaited(definition, *job, *why, *not_before);
             }
-            Ruling::TrialFinished { job, trial, how } => self.trial_finished(definition, *job, *trial, how),
+            Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) => {
+                self.trial_finished(definition, *job, *trial, how);
+            }
             Ruling::TuningEnding { why } => self.status = Status::Ending(why.clone()),
             Ruling::Order(order) => self.apply_order(definition, order),
         }
@@ -61,8 +67,8 @@ impl State {
             Order::Stop { job, why } => self.stop_ordered(*job, *why),
             Order::Read(ReadOrder::Bill { job }) => {
                 let now = self.now;
-                if let Some(job) = self.billed_job_mut(*job) {
-                    (job.bill_ordered, job.bill_ordered_at) = (true, now);
+                if let Some(inquiry) = self.billed_job_mut(*job).and_then(|job| job.bill.inquiry_mut()) {
+                    inquiry.order(now);
                 }
             }
             Order::Read(ReadOrder::Log { job, streams }) => {
@@ -72,7 +78,7 @@ impl State {
             }
             Order::Read(ReadOrder::Rest { job, .. }) => {
                 let now = self.now;
-                self.with_live_job(*job, |job| job.rest_ordered = Some(now));
+                self.with_live_job(*job, |job| job.rest.order(now));
             }
             Order::Pool(PoolOrder::Read { job, n, .. }) => {
                 let start = latest_start(self).unwrap_or(Time::MIN);
@@ -83,7 +89,7 @@ impl State {
             }
             Order::Pool(PoolOrder::Release { job }) => self.with_pool(*job, |pool| pool.released = true),
             Order::Read(ReadOrder::Silence { job, since }) => {
-                self.with_live_job(*job, |job| job.look_ordered = Some(*since));
+                self.with_live_job(*job, |job| job.look = Asked::Open(*since));
             }
             Order::Grant(GrantOrder::Request { n, .. }) => self.grants.ask(*n),
             Order::Grant(GrantOrder::Return { n, month, amount, moved_to }) => {
@@ -118,7 +124,7 @@ impl State {
 
     fn attempt_awaited(&mut self, definition: &Definition, key: JobKey, why: RetryWhy, not_before: Time) {
         let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(failure_message);
-        let limit = self.job(key).map(|job| job.limits.max_runtime_seconds);
+        let limit = self.job(key).map(|job| job.order.limits.max_runtime_seconds);
         self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         trial.retry_at = Some(not_before);
@@ -171,7 +177,12 @@ impl State {
     }
 
     fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::TrialJudged { trial: number, rung, value, average, verdict, .. } = ruling else { return };
+        let Ruling::Search(SearchRuling::TrialJudged {
+            trial: number, rung, value, average, verdict, ..
+        }) = ruling
+        else {
+            return;
+        };
         let Some(trial) = self.trials.get_mut(number) else { return };
         let place = trial.place();
         trial.next_rung = rung.next();
@@ -191,13 +202,16 @@ impl State {
             trial.stop_why = trial.stop_why.or(Some(why));
         }
         let Some(job) = &mut trial.job else { return };
-        job.stop = Some(why);
+        job.stop = Some(Stop { why, accepted: false });
         job.message = job.message.take().or_else(|| why.message());
     }
 
     /// The trial has reached the level of its rung and waits there.
     fn rung_reached(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::RungReached { job, trial: number, resource, value, .. } = ruling else { return };
+        let Ruling::Search(SearchRuling::RungReached { job, trial: number, resource, value, .. }) = ruling
+        else {
+            return;
+        };
         if let Some(key) = job {
             self.remove_job(definition, *key);
         }
@@ -216,7 +230,7 @@ impl State {
 
     /// The trial is promoted and waits for its next job.
     fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::TrialPromoted { trial: number, .. } = ruling else { return };
+        let Ruling::Search(SearchRuling::TrialPromoted { trial: number, .. }) = ruling else { return };
         let Some(parked) = self.parked.remove(*number) else { return };
         let Some(waiting) = self.waiting.remove(number) else { return };
         // The finalist takes the place of no other trial.
@@ -234,12 +248,18 @@ impl State {
         else {
             return;
         };
-        let mut job = Job::ordered(*key, self.now, *limits, *reservation);
-        job.on_demand = launch.on_demand;
-        job.instances = launch.instances;
-        job.level = launch.resource;
         let before = self.trials.get(&key.trial).map_or(Epochs::ZERO, Trial::resource);
-        job.checkpoint_epochs = definition.level_below(*bracket, key.rung).min(before);
+        let ordered = Ordered {
+            rung: key.rung,
+            attempt: key.attempt,
+            at: self.now,
+            limits: *limits,
+            on_demand: launch.on_demand,
+            instances: launch.instances,
+            level: launch.resource,
+            checkpoint_epochs: definition.level_below(*bracket, key.rung).min(before),
+        };
+        let job = Job::new(ordered, *reservation);
         self.ledger.reserve(*reservation);
         // Bills of its own jobs may have freed the money that the month denied.
         self.grants.denied = None;
@@ -275,12 +295,12 @@ impl State {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
         let Some(job) = trial.job.take() else { return };
         if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
-            self.ledger.release(job.reservation);
+            self.ledger.release(job.bill.reservation);
         } else {
-            self.billing.extend(job.awaiting_final_bill(key));
+            self.billing.extend(job.awaiting_final_bill(key.trial));
         }
         if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
-            lack.since = lack.since.max(self.now).max(job.instances_at.unwrap_or(self.now));
+            lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
         }
         let done = JobSummary { concluded: true, ..summary(key, trial, &job) };
         let without_instances = ended_without_instances(&job);
@@ -289,26 +309,26 @@ impl State {
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
         self.timings.record(goal, timing);
         // A launch freed by the refit is not given to the search.
-        let uncounted = job.never_started || job.refused.is_some() || without_instances;
+        let uncounted = job.is_void() || without_instances;
         if uncounted && trial.refit.is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
-        self.refusals = if job.refused.is_some() { self.refusals.saturating_add(1) } else { 0 };
-        if let Some(message) = job.message.as_ref().or(job.refused.as_ref()) {
-            self.last_failure = Some(message.clone());
+        self.refusals = if job.refused().is_some() { self.refusals.saturating_add(1) } else { 0 };
+        if let Some(message) = job.message.as_deref().or(job.refused()) {
+            self.last_failure = Some(message.to_owned());
         }
         if has_failed(&job) {
-            let message = job.refused.clone().unwrap_or_else(|| failure_message(&job));
+            let message = job.refused().map_or_else(|| failure_message(&job), str::to_owned);
             let named = job.message.as_deref().is_some_and(names_its_error);
-            let by_program = job.end == Some(JobEnd::AlgorithmError) && named;
+            let by_program = job.end() == Some(JobEnd::AlgorithmError) && named;
             self.failures.add(key, &message, by_program);
         }
-        if job.never_started || without_instances {
+        if job.is_cancelled() || without_instances {
             return;
         }
-        count_end(self, job.end);
+        count_end(self, job.end());
         // A failed job has left no model.
-        let mut counts = job.end.is_some_and(JobEnd::counts);
+        let mut counts = job.end().is_some_and(JobEnd::counts);
         if crate::planted!(FailedJobCounts) {
             counts = true;
         }
@@ -357,7 +377,7 @@ impl State {
         number: TrialId,
         how: &TrialEnd,
     ) {
-        let failed_by_program = job.and_then(|key| self.job(key)?.end) == Some(JobEnd::AlgorithmError);
+        let failed_by_program = job.and_then(|key| self.job(key)?.end()) == Some(JobEnd::AlgorithmError);
         if let Some(key) = job {
             self.remove_job(definition, key);
         }
@@ -432,10 +452,10 @@ fn ran_to_its_end(how: &TrialEnd) -> bool {
 /// Returns whether a concluded job was refused, or ended by a failure of its program or of the service. A lack of capacity
 /// is no failure.
 fn has_failed(job: &Job) -> bool {
-    let ended = match job.end {
+    let ended = match job.end() {
         Some(JobEnd::AlgorithmError | JobEnd::ServiceError) => true,
         // Its end and its bill never came.
-        None => !job.never_started,
+        None => !job.is_cancelled(),
         Some(
             JobEnd::Completed
             | JobEnd::Stopped
@@ -444,5 +464,5 @@ fn has_failed(job: &Job) -> bool {
             | JobEnd::CapacityError,
         ) => false,
     };
-    job.refused.is_some() || (ended && job.trial_stop().is_none())
+    job.refused().is_some() || (ended && job.trial_stop().is_none())
 }

@@ -1,14 +1,15 @@
-//! Folds one fact into the state: gives each fact its meaning. Never fails and never decides.
+//! Folds one fact into the state, and so defines the meaning of each fact. Never fails and never decides.
 //!
-//! Folding is idempotent: a fact that comes twice, late or out of order changes nothing the second time, and a fact
-//! about a job that has left the state changes nothing at all. [`fold`] returns whether the state changed, so that
-//! facts without an effect are not recorded.
+//! Folding is idempotent: a fact that arrives twice, late or out of order changes nothing the second time. A fact about
+//! a job that has left the state changes nothing at all. [`fold`] returns whether the state changed, so that facts
+//! without an effect are not recorded.
 
 use super::{grants, metrics};
 use crate::definition::Definition;
 use crate::job::instances::Instances;
 use crate::job::pool::Pool;
-use crate::job::{Bill, Job, must_end_at};
+use crate::job::run::Run;
+use crate::job::{Job, cut};
 use crate::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::log::problem::{LogProblem, QUIET_BEFORE_BURST};
 use crate::log::reasons::{EndReason, StopWhy};
@@ -18,7 +19,7 @@ use crate::state::streams::place_complete;
 use crate::state::{State, Status};
 use crate::trial::Begun;
 use crate::unit::ids::ChoiceId;
-use crate::unit::limits::{MAX_MESSAGE_CHARS, MAX_METRICS};
+use crate::unit::limits::MAX_METRICS;
 use crate::unit::time::Time;
 
 /// Folds `recorded` into `state`; returns whether the state changed.
@@ -26,7 +27,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     let at = recorded.at;
     let before = recorded.fact.job().and_then(|key| {
         let job = state.job(key)?;
-        Some((key, Instances::of(job), job.end))
+        Some((key, Instances::of(job), job.end()))
     });
     let changed = fold_fact(definition, state, recorded);
     if !changed {
@@ -61,18 +62,12 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::LimitsChanged { .. } => limits_changed(state, recorded),
         Fact::MetricsLogged { job, .. } => metrics_logged(definition, state, *job, recorded),
         Fact::LogProblemSeen { job, problem } => log_problem_seen(state, *job, problem, at),
-        Fact::JobStateChanged { job, phase, started, ended, message } => with_job(state, *job, |job| {
-            let before = job.clone();
-            job_state_changed(job, at, *phase, *started, *ended, message.as_deref());
-            *job != before
-        }),
+        Fact::JobStateChanged { job, phase, started, ended, message } => {
+            with_job(state, *job, |job| job.note_state(at, *phase, (*started, *ended), message.as_deref()))
+        }
         Fact::LogRead { job, streams } => log_read(state, *job, *streams),
         Fact::RestRead { job } => rest_read(state, *job),
-        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| {
-            let changed = job.silence_seen < Some(*since);
-            job.silence_seen = job.silence_seen.max(Some(*since));
-            changed
-        }),
+        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| job.look.answer(*since)),
         Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
         Fact::GrantReturned { n } => state.grants.returns.remove(n),
         Fact::NoticeGiven { notice } => state.notices.remove(notice),
@@ -85,27 +80,19 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         }),
         Fact::JobDescribed { .. } => job_described(definition, state, &recorded.fact, at),
         Fact::BillsConfirmed { bills } => bills_confirmed(state, bills),
-        Fact::JobStarted { job } => with_job(state, *job, |job| {
-            let changed = !std::mem::replace(&mut job.accepted, true);
-            if changed {
-                job.seen_at = job.seen_at.max(at);
-            }
-            changed
-        }),
+        Fact::JobStarted { job } => {
+            with_job(state, *job, |job| matches!(job.run, Run::Waiting { .. }) && job.note_seen(at).is_some())
+        }
         Fact::JobSeen { job } => with_job(state, *job, |job| {
-            let changed = job.end.is_none() && !job.is_closed() && (!job.accepted || job.seen_at < at);
-            if changed {
-                job.accepted = true;
-                job.seen_at = job.seen_at.max(at);
-            }
-            changed
+            let is_new = !job.is_accepted() || job.seen_at() < at;
+            job.holds_slot() && !job.is_closed() && is_new && job.note_seen(at).is_some()
         }),
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::JobStopRequested { job } => job_stop_requested(state, *job),
         Fact::StartRefused { job, message, name_is_foreign } => {
-            never_started(state, *job, *name_is_foreign, |job| job.refused = Some(cut(message)))
+            never_started(state, *job, *name_is_foreign, Some(cut(message)))
         }
-        Fact::JobNeverStarted { job } => never_started(state, *job, false, |job| job.never_started = true),
+        Fact::JobNeverStarted { job } => never_started(state, *job, false, None),
         Fact::PoolSeen { job, n } => {
             with_pool(state, *job, |pool| pool.read == *n && std::mem::replace(&mut pool.reading, false))
         }
@@ -129,9 +116,9 @@ fn metrics_logged(definition: &Definition, state: &mut State, key: JobKey, recor
     if changed {
         let logged = lines.iter().map(|line| line.at).max().unwrap_or(at);
         with_job(state, key, |job| {
-            job.accepted = true;
-            job.seen_at = job.seen_at.max(at);
-            job.note_instances(logged);
+            if let Some(trace) = job.note_seen(at) {
+                trace.note_instances(logged);
+            }
             true
         });
     }
@@ -141,7 +128,7 @@ fn metrics_logged(definition: &Definition, state: &mut State, key: JobKey, recor
 /// Records that a job ended because it got no instances. Starts wait if no other instances can be tried.
 fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
     let Some(job) = state.job(key) else { return };
-    let lacks = match job.end {
+    let lacks = match job.end() {
         Some(JobEnd::CapacityError) => true,
         Some(JobEnd::MaxWait) => !falls_back(definition, job),
         Some(
@@ -156,7 +143,7 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
     if !lacks {
         return;
     }
-    let (ordered, instances) = (job.ordered, job.instances);
+    let (ordered, instances) = (job.order.at, job.order.instances);
     state.note_lack_of_capacity(definition, instances, state.now);
     if !is_available(definition, state, choice(definition, state)) {
         state.hold_for_capacity(ordered);
@@ -181,7 +168,7 @@ fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Ti
 /// Returns whether `job` ran and logged no value for [`QUIET_BEFORE_BURST`] before `at`.
 fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
     let Some(trial) = state.trials.get(&key.trial) else { return false };
-    let Some(started) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.started) else {
+    let Some(started) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.started()) else {
         return false;
     };
     let latest = trial.streams.iter().filter_map(|stream| Some(stream.span?.1.0));
@@ -198,21 +185,7 @@ fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
     }
     state.clock = at;
     let live = state.trials.values_mut().filter_map(|trial| trial.job.as_mut());
-    for job in live.chain(state.billing.iter_mut().map(|(_, job)| job)) {
-        // A reported time from before the order, delivered late, says nothing about how long the bill has been
-        // missing.
-        if job.bill_ordered && job.bill_awaited_since.is_none() && at >= job.bill_ordered_at {
-            job.bill_awaited_since = Some(at);
-        }
-        if job.rest_ordered.is_some_and(|ordered| at >= ordered) {
-            job.rest_awaited_since = job.rest_awaited_since.or(Some(at));
-        }
-        // Likewise, a late time that comes after newer signs of life does not show how long the job has been gone:
-        // count from this report on.
-        if must_end_at(definition, job).is_some_and(|end| at >= end && job.overdue_since < Some(end)) {
-            job.overdue_since = Some(at);
-        }
-    }
+    live.chain(state.billing.iter_mut().map(|(_, job)| job)).for_each(|job| job.tick(definition, at));
     true
 }
 
@@ -234,8 +207,7 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
 /// no further attempt.
 fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    let is_its_job = |job: &Job| (job.rung, job.attempt) == (key.rung, key.attempt);
-    trial.job.as_ref().is_some_and(is_its_job) && !std::mem::replace(&mut trial.stop_requested, true)
+    trial.job.as_ref().is_some_and(|job| job.is(key)) && !std::mem::replace(&mut trial.stop_requested, true)
 }
 
 /// Folds limits that the user changed: the latest change of each limit is in force.
@@ -261,69 +233,6 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
     any | paused.is_some()
 }
 
-fn job_state_changed(
-    job: &mut Job,
-    at: Time,
-    phase: JobPhase,
-    started: Option<Time>,
-    ended: Option<Time>,
-    message: Option<&str>,
-) {
-    job.accepted = true;
-    job.seen_at = job.seen_at.max(at);
-    job.started = job.started.or(started);
-    job.ended = job.ended.or(ended);
-    job.message = job.message.take().or_else(|| message.map(cut));
-    match phase {
-        JobPhase::Downloading | JobPhase::Training | JobPhase::Uploading => job.note_instances(at),
-        JobPhase::Interrupted => job.interrupted_at = job.interrupted_at.max(Some(at)),
-        // Such a job had its instances up to its end.
-        JobPhase::Ended(JobEnd::Completed | JobEnd::AlgorithmError | JobEnd::MaxRuntime) => {
-            if let Some(ended) = ended.filter(|_| started.is_some()) {
-                job.note_instances(ended);
-            }
-        }
-        JobPhase::Starting | JobPhase::Stopping | JobPhase::Other | JobPhase::Ended(_) => {}
-    }
-    if let Some(started) = started {
-        job.note_instances(started);
-    }
-    if let JobPhase::Ended(end) = phase {
-        if job.end.is_none() {
-            job.phase = phase;
-            job.phase_at = at;
-            job.end = Some(end);
-            job.end_at = at;
-        }
-    } else if job.end.is_none() && (at, phase_order(phase)) > (job.phase_at, phase_order(job.phase)) {
-        // Each return to `Interrupted` is one interruption. The same interruption reported by another source may have
-        // another time.
-        let again = job.phase == JobPhase::Interrupted;
-        if phase == JobPhase::Interrupted && !again {
-            job.interruptions = job.interruptions.saturating_add(1);
-        }
-        if again && phase != JobPhase::Interrupted {
-            job.idle = job.idle + (at - job.phase_at);
-        }
-        job.phase = phase;
-        job.phase_at = at;
-    }
-}
-
-/// The usual order of the states: events carry whole seconds, so two states can have the same time.
-fn phase_order(phase: JobPhase) -> u8 {
-    match phase {
-        JobPhase::Other => 0,
-        JobPhase::Starting => 1,
-        JobPhase::Downloading => 2,
-        JobPhase::Training => 3,
-        JobPhase::Interrupted => 4,
-        JobPhase::Stopping => 5,
-        JobPhase::Uploading => 6,
-        JobPhase::Ended(_) => 7,
-    }
-}
-
 /// Folds the bill of a job, the only fact that settles its reservation.
 fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Time) -> bool {
     let Fact::JobDescribed { job: key, end, started, ended, billable_seconds, message, interruptions } = fact
@@ -334,28 +243,30 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
     if let Some(job) = state.concluded_job_mut(*key) {
         return bill_shown(job, seconds, started.is_some());
     }
-    let choice = state.job(*key).map_or(ChoiceId(0), |job| job.instances);
+    let choice = state.job(*key).map_or(ChoiceId(0), |job| job.order.instances);
     let amount = definition.cost(choice, seconds);
     let trial = state.trials.get(&key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut bill = None;
     let changed = with_job(state, *key, |job| {
         let before = job.clone();
-        job_state_changed(job, at, JobPhase::Ended(*end), *started, *ended, message.as_deref());
-        job.interruptions = job.interruptions.max(*interruptions);
-        if seconds > 0 {
-            job.note_instances(started.unwrap_or(at));
+        job.note_state(at, JobPhase::Ended(*end), (*started, *ended), message.as_deref());
+        if let Some(trace) = job.note_seen(at) {
+            trace.interruptions = trace.interruptions.max(*interruptions);
+            if seconds > 0 {
+                trace.note_instances(started.unwrap_or(at));
+            }
         }
         // A bill of 0 seconds for a job that ran is not final: without a better one the job is settled in full later.
-        let no_bill = seconds == 0 && started.is_none() && (job.started.is_some() || emitted);
-        if job.bill.is_some_and(|bill| bill.seconds.is_some()) {
+        let no_bill = seconds == 0 && started.is_none() && (job.started().is_some() || emitted);
+        if job.bill.seconds().is_some() {
             bill_shown(job, seconds, started.is_some());
         }
-        bill = (!job.is_closed() && !no_bill).then_some(Bill { seconds: Some(seconds), amount });
+        bill = (!job.is_closed() && !no_bill).then_some((seconds, amount));
         *job != before
     });
-    if let Some(bill) = bill {
-        state.book_bill(definition, *key, bill);
+    if let Some((seconds, amount)) = bill {
+        state.book_bill(definition, *key, seconds, amount);
     }
     changed || bill.is_some()
 }
@@ -364,13 +275,13 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
 /// description shows that the job ran.
 fn bill_shown(job: &mut Job, seconds: u64, has_start: bool) -> bool {
     // As before the conclusion, a bill of 0 seconds for a job that ran is not final.
-    let no_bill = seconds == 0 && !has_start && job.started.is_some();
-    let booked = job.bill.and_then(|bill| bill.seconds);
+    let no_bill = seconds == 0 && !has_start && job.started().is_some();
+    let booked = job.bill.seconds();
     let forgotten = booked.is_some() && crate::planted!(RiseForgotten);
-    if no_bill || forgotten || Some(seconds) <= booked.max(job.bill_shown) {
+    if no_bill || forgotten || Some(seconds) <= booked.max(job.bill.shown) {
         return false;
     }
-    job.bill_shown = Some(seconds);
+    job.bill.shown = Some(seconds);
     true
 }
 
@@ -379,8 +290,8 @@ fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
     let mut changed = false;
     for (key, seconds) in bills {
         let Some(job) = state.billed_job_mut(*key) else { continue };
-        changed |= job.bill_confirmed < Some(*seconds);
-        job.bill_confirmed = job.bill_confirmed.max(Some(*seconds));
+        changed |= job.bill.confirmed < Some(*seconds);
+        job.bill.confirmed = job.bill.confirmed.max(Some(*seconds));
     }
     state.forget_final_bills();
     changed
@@ -388,19 +299,14 @@ fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
 
 fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
     with_job(state, key, |job| {
+        let is_first = job.stop.as_mut().is_some_and(|stop| !std::mem::replace(&mut stop.accepted, true));
         // A job that can be stopped exists, even if no fact reported that it was created.
-        let changed = !job.stop_accepted || !job.accepted;
-        if changed {
-            job.seen_at = job.seen_at.max(at);
-        }
-        job.stop_accepted = true;
-        job.accepted = true;
-        changed
+        (is_first || !job.is_accepted()) && job.note_seen(at).is_some()
     })
 }
 
 fn rest_read(state: &mut State, key: JobKey) -> bool {
-    with_job(state, key, |job| job.end.is_some() && !std::mem::replace(&mut job.rest_read, true))
+    with_job(state, key, |job| job.end().is_some() && job.rest.answer())
 }
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
@@ -411,15 +317,15 @@ fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
 }
 
 /// Folds that a job will never run: its reservation is free at once.
-fn never_started(state: &mut State, key: JobKey, name_is_foreign: bool, mark: impl FnOnce(&mut Job)) -> bool {
+fn never_started(state: &mut State, key: JobKey, name_is_foreign: bool, refused: Option<String>) -> bool {
     let mut released = None;
     let changed = with_job(state, key, |job| {
         // Any other sign of the job proves that it started, unless another job has its name.
-        if job.is_closed() || (!name_is_foreign && (job.accepted || job.end.is_some())) {
+        if job.is_closed() || (!name_is_foreign && job.is_accepted()) {
             return false;
         }
-        mark(job);
-        released = Some(job.reservation);
+        job.run = Run::Void { refused };
+        released = Some(job.bill.reservation);
         true
     });
     if let Some(reservation) = released {
@@ -441,10 +347,10 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
         if !later || job.is_closed() {
             return false;
         }
-        not_started = !job.accepted;
-        if quota_exceeded && not_started {
-            job.quota_exceeded = true;
-            lacking = Some(job.instances);
+        if let Run::Waiting { quota_exceeded: is_blocked } = &mut job.run {
+            not_started = true;
+            *is_blocked |= quota_exceeded;
+            lacking = quota_exceeded.then_some(job.order.instances);
         }
         job.deferred = Some((not_before, cut(reason)));
         true
@@ -462,8 +368,4 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
         state.hold_starts_until = Some(until);
     }
     changed
-}
-
-fn cut(message: &str) -> String {
-    message.chars().take(MAX_MESSAGE_CHARS).collect()
 }

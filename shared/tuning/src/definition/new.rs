@@ -1,4 +1,4 @@
-//! Definitions with the values of a request that sets only what it has to: other fields are changed by name.
+//! Definitions for a request that sets only the required fields. Callers change the other fields by name.
 
 use search::{SamplerKind, Space};
 

@@ -21,23 +21,23 @@ impl Instances {
 }
 
 impl Job {
+    /// Returns the latest time at which facts show that the job had instances.
+    pub(crate) fn instances_at(&self) -> Option<Time> {
+        self.run.trace()?.instances_at
+    }
+
     /// Returns whether the job has had instances, as far as facts show.
     pub(crate) fn had_instances(&self) -> bool {
-        self.instances_at.is_some()
+        self.instances_at().is_some()
     }
 
     /// Returns whether the job has had instances since its last interruption, as far as facts show.
     fn regained_instances(&self) -> bool {
-        self.instances_at > self.interrupted_at
+        self.run.trace().is_some_and(|trace| trace.instances_at > trace.interrupted_at)
     }
 
     /// Returns whether the job has instances now, as far as facts show.
     pub fn has_instances(&self) -> bool {
         self.holds_slot() && self.regained_instances()
-    }
-
-    /// Records that the job had instances at `at`.
-    pub(crate) fn note_instances(&mut self, at: Time) {
-        self.instances_at = self.instances_at.max(Some(at));
     }
 }

@@ -1,9 +1,9 @@
 //! Warm pools: instances that the service keeps after the end of an on-demand job, so that the next job starts at
 //! once.
 //!
-//! Kept instances cost money until another job takes them or their time is over, and no event reports either. So the
-//! most that a pool can cost is reserved with its job, stays reserved when the job is billed, and is settled only when
-//! the service reports how long the pool lasted. This module holds what is known of the pools; [`crate::decide`]
+//! Kept instances cost money until another job takes them or their time ends, and no event reports either. Therefore,
+//! the maximum cost of a pool is reserved with its job, and stays reserved when the job is billed. It is settled only
+//! when the service reports how long the pool lasted. This module holds the known data of the pools; [`crate::decide`]
 //! decides when they are read and released.
 
 use serde::{Deserialize, Serialize};
@@ -59,10 +59,10 @@ impl Pool {
     /// Returns the pool of a job that ended at `since`. Keeping its instances costs at most
     /// `reservation`.
     pub fn new(key: JobKey, job: &Job, reservation: MicroUsd, since: Time) -> Self {
-        let seconds = job.limits.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
+        let seconds = job.order.limits.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
         Self {
             job: key,
-            instances: job.instances,
+            instances: job.order.instances,
             reservation,
             since,
             until: since + Millis::from_seconds(seconds),

@@ -19,6 +19,28 @@ use crate::unit::time::Time;
 /// A decision: a finding, which changes only the state, or an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ruling {
+    /// The tuning is ending: no further job is started, and running jobs are stopped.
+    TuningEnding {
+        /// The reason.
+        why: EndReason,
+    },
+    /// An action outside is ordered.
+    #[serde(untagged)]
+    Order(Order),
+    /// Trials were compared, or one continues.
+    #[serde(untagged)]
+    Search(SearchRuling),
+    /// A job is concluded, or did not resume.
+    #[serde(untagged)]
+    Attempt(AttemptRuling),
+    /// An amount is booked.
+    #[serde(untagged)]
+    Booking(Booking),
+}
+
+/// A decision of the search: who was compared, and who continues.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum SearchRuling {
     /// A running trial arrived at a rung and was compared with all trials that arrived there before.
     TrialJudged {
         /// The trial.
@@ -81,6 +103,11 @@ pub enum Ruling {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reached_target: bool,
     },
+}
+
+/// A finding about a training job and its trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AttemptRuling {
     /// A promoted job did not resume its checkpoint: it trains, and pays for, epochs that its trial already had.
     ResourceRepeated {
         /// The job.
@@ -89,40 +116,6 @@ pub enum Ruling {
         had: Epochs,
         /// The last epoch before the first that the job trained; 0 = it started from the beginning.
         from: Epochs,
-    },
-    /// The cost of the warm pool of a job is booked.
-    PoolClosed {
-        /// The job.
-        job: JobKey,
-        /// For how long the instances were kept; `None` = unknown: the whole reservation is booked.
-        seconds: Option<u64>,
-        /// The amount.
-        amount: MicroUsd,
-    },
-    /// The bill of a concluded job came, or a later reading of it was higher: the amount replaces the booked one.
-    BillBooked {
-        /// The job.
-        job: JobKey,
-        /// Billed seconds.
-        seconds: u64,
-        /// The amount.
-        amount: MicroUsd,
-    },
-    /// A job lasts longer than its reservation pays for: more is reserved, even above the cap.
-    ReservationExtended {
-        /// The job.
-        job: JobKey,
-        /// The seconds that the reservation pays for now.
-        seconds: u64,
-        /// The amount added to the reservation.
-        amount: MicroUsd,
-    },
-    /// The bill of a job never came: its whole reservation is booked as spent.
-    SettledInFull {
-        /// The job.
-        job: JobKey,
-        /// The amount.
-        amount: MicroUsd,
     },
     /// A job is concluded, and its trial waits for a further attempt.
     AttemptAwaited {
@@ -142,14 +135,45 @@ pub enum Ruling {
         /// How the trial ended.
         how: TrialEnd,
     },
-    /// The tuning is ending: no further job is started, and running jobs are stopped.
-    TuningEnding {
-        /// The reason.
-        why: EndReason,
+}
+
+/// An entry of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Booking {
+    /// The bill of a concluded job came, or a later reading of it was higher: the amount replaces the booked one.
+    BillBooked {
+        /// The job.
+        job: JobKey,
+        /// Billed seconds.
+        seconds: u64,
+        /// The amount.
+        amount: MicroUsd,
     },
-    /// An action outside is ordered.
-    #[serde(untagged)]
-    Order(Order),
+    /// The bill of a job never came: its whole reservation is booked as spent.
+    SettledInFull {
+        /// The job.
+        job: JobKey,
+        /// The amount.
+        amount: MicroUsd,
+    },
+    /// A job lasts longer than its reservation pays for: more is reserved, even above the cap.
+    ReservationExtended {
+        /// The job.
+        job: JobKey,
+        /// The seconds that the reservation pays for now.
+        seconds: u64,
+        /// The amount added to the reservation.
+        amount: MicroUsd,
+    },
+    /// The cost of the warm pool of a job is booked.
+    PoolClosed {
+        /// The job.
+        job: JobKey,
+        /// For how long the instances were kept; `None` = unknown: the whole reservation is booked.
+        seconds: Option<u64>,
+        /// The amount.
+        amount: MicroUsd,
+    },
 }
 
 /// An order of an action outside: a row of the outbox.
@@ -427,32 +451,19 @@ impl Ruling {
     pub fn order(&self) -> Option<&Order> {
         match self {
             Self::Order(order) => Some(order),
-            Self::TrialJudged { .. }
-            | Self::RungReached { .. }
-            | Self::TrialPromoted { .. }
-            | Self::ResourceRepeated { .. }
-            | Self::ReservationExtended { .. }
-            | Self::SettledInFull { .. }
-            | Self::BillBooked { .. }
-            | Self::PoolClosed { .. }
-            | Self::AttemptAwaited { .. }
-            | Self::TrialFinished { .. }
-            | Self::TuningEnding { .. } => None,
+            Self::Search(_) | Self::Attempt(_) | Self::Booking(_) | Self::TuningEnding { .. } => None,
         }
     }
 
     /// Returns the job that leaves the state with this ruling and gets its summary row.
     pub fn concludes(&self) -> Option<JobKey> {
         match self {
-            Self::AttemptAwaited { job, .. } => Some(*job),
-            Self::TrialFinished { job, .. } | Self::RungReached { job, .. } => *job,
-            Self::TrialJudged { .. }
-            | Self::TrialPromoted { .. }
-            | Self::ResourceRepeated { .. }
-            | Self::BillBooked { .. }
-            | Self::PoolClosed { .. }
-            | Self::ReservationExtended { .. }
-            | Self::SettledInFull { .. }
+            Self::Attempt(AttemptRuling::AttemptAwaited { job, .. }) => Some(*job),
+            Self::Attempt(AttemptRuling::TrialFinished { job, .. })
+            | Self::Search(SearchRuling::RungReached { job, .. }) => *job,
+            Self::Search(SearchRuling::TrialJudged { .. } | SearchRuling::TrialPromoted { .. })
+            | Self::Attempt(AttemptRuling::ResourceRepeated { .. })
+            | Self::Booking(_)
             | Self::TuningEnding { .. }
             | Self::Order(_) => None,
         }

@@ -5,7 +5,7 @@ use search::{Domain, Parameter};
 use crate::definition::Definition;
 use crate::log::fact::{Fact, Recorded};
 use crate::log::reasons::{EndReason, TrialEnd};
-use crate::log::ruling::{GrantOrder, NoticeOrder, Order, Ruling};
+use crate::log::ruling::{AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, Ruling, SearchRuling};
 use crate::unit::limits::{CURVE_POINTS_KEPT, MAX_MESSAGE_CHARS};
 
 /// Bytes for names, numbers and punctuation of one fact or ruling.
@@ -82,7 +82,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
                 sum.saturating_add(text(name)).saturating_add(text(value))
             })
         }
-        Ruling::TrialFinished { how: TrialEnd::Failed(message), .. }
+        Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(message), .. })
         | Ruling::TuningEnding { why: EndReason::Failed(message) }
         | Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })) => {
             text(message)
@@ -91,16 +91,9 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
             Order::Grant(GrantOrder::Return { month, .. })
             | Order::Notice(NoticeOrder::MonthCapReached { month, .. }),
         ) => text(month),
-        Ruling::TrialJudged { .. }
-        | Ruling::RungReached { .. }
-        | Ruling::TrialPromoted { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::BillBooked { .. }
-        | Ruling::PoolClosed { .. }
-        | Ruling::ReservationExtended { .. }
-        | Ruling::SettledInFull { .. }
-        | Ruling::AttemptAwaited { .. }
-        | Ruling::TrialFinished { .. }
+        Ruling::Search(_)
+        | Ruling::Attempt(_)
+        | Ruling::Booking(_)
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
             Order::Stop { .. }
@@ -123,16 +116,16 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
 pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
     match ruling {
         Ruling::Order(_) => ruling_bytes(ruling),
-        Ruling::RungReached { .. }
-        | Ruling::BillBooked { .. }
-        | Ruling::PoolClosed { .. }
-        | Ruling::SettledInFull { .. }
-        | Ruling::AttemptAwaited { .. }
-        | Ruling::TrialFinished { .. } => summary_bytes(definition),
-        Ruling::TrialJudged { .. }
-        | Ruling::TrialPromoted { .. }
-        | Ruling::ResourceRepeated { .. }
-        | Ruling::ReservationExtended { .. }
+        Ruling::Search(SearchRuling::RungReached { .. })
+        | Ruling::Booking(
+            Booking::BillBooked { .. } | Booking::PoolClosed { .. } | Booking::SettledInFull { .. },
+        )
+        | Ruling::Attempt(AttemptRuling::AttemptAwaited { .. } | AttemptRuling::TrialFinished { .. }) => {
+            summary_bytes(definition)
+        }
+        Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::TrialPromoted { .. })
+        | Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
+        | Ruling::Booking(Booking::ReservationExtended { .. })
         | Ruling::TuningEnding { .. } => 0,
     }
 }
@@ -219,37 +212,41 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_ruling_is_never_larger_than_its_estimate() {
-        let message = worst(1_000);
+    fn largest_start() -> Order {
         let configuration = search::Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
         let limits = crate::definition::JobLimits {
             max_runtime_seconds: u64::MAX,
             max_wait_seconds: Some(u64::MAX),
             keep_alive_seconds: u64::MAX,
         };
-        let rulings = [
-            Ruling::Order(Order::Start {
-                job: JOB,
-                bracket: BracketId(u32::MAX),
-                configuration,
-                origin: Some(search::Origin::Model {
-                    near: u32::MAX,
-                    expected: -1.234_567_890_123e-300,
-                    low: -1.234_567_890_123e-300,
-                    high: -1.234_567_890_123e-300,
-                }),
-                limits,
-                reservation: crate::unit::money::MicroUsd(u64::MAX),
-                round: u32::MAX,
-                launch: Launch {
-                    resource: Some(Epochs(u32::MAX)),
-                    on_demand: true,
-                    instances: ChoiceId(u32::MAX),
-                    refit: true,
-                },
+        Order::Start {
+            job: JOB,
+            bracket: BracketId(u32::MAX),
+            configuration,
+            origin: Some(search::Origin::Model {
+                near: u32::MAX,
+                expected: -1.234_567_890_123e-300,
+                low: -1.234_567_890_123e-300,
+                high: -1.234_567_890_123e-300,
             }),
-            Ruling::RungReached {
+            limits,
+            reservation: crate::unit::money::MicroUsd(u64::MAX),
+            round: u32::MAX,
+            launch: Launch {
+                resource: Some(Epochs(u32::MAX)),
+                on_demand: true,
+                instances: ChoiceId(u32::MAX),
+                refit: true,
+            },
+        }
+    }
+
+    #[test]
+    fn a_ruling_is_never_larger_than_its_estimate() {
+        let message = worst(1_000);
+        let rulings = [
+            Ruling::Order(largest_start()),
+            Ruling::Search(SearchRuling::RungReached {
                 job: Some(JOB),
                 trial: TrialId(u32::MAX),
                 bracket: BracketId(u32::MAX),
@@ -258,8 +255,8 @@ mod tests {
                 level: Epochs(u32::MAX),
                 resource: Epochs(u32::MAX),
                 value: Some(-1.234_567_890_123e-300),
-            },
-            Ruling::TrialPromoted {
+            }),
+            Ruling::Search(SearchRuling::TrialPromoted {
                 reached_target: true,
                 trial: TrialId(u32::MAX),
                 bracket: BracketId(u32::MAX),
@@ -268,17 +265,25 @@ mod tests {
                 level: Epochs(u32::MAX),
                 value: Some(-1.234_567_890_123e-300),
                 verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
-            },
-            Ruling::ResourceRepeated { job: JOB, had: Epochs(u32::MAX), from: Epochs(u32::MAX) },
-            Ruling::TrialFinished {
+            }),
+            Ruling::Attempt(AttemptRuling::ResourceRepeated {
+                job: JOB,
+                had: Epochs(u32::MAX),
+                from: Epochs(u32::MAX),
+            }),
+            Ruling::Attempt(AttemptRuling::TrialFinished {
                 job: Some(JOB),
                 trial: TrialId(u32::MAX),
                 how: TrialEnd::Failed(message.clone()),
-            },
+            }),
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })),
             Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
-            Ruling::AttemptAwaited { job: JOB, why: RetryWhy::RuntimeCutTooShort, not_before: Time::MIN },
+            Ruling::Attempt(AttemptRuling::AttemptAwaited {
+                job: JOB,
+                why: RetryWhy::RuntimeCutTooShort,
+                not_before: Time::MIN,
+            }),
         ];
         for ruling in rulings {
             let stored = serde_json::to_string(&ruling).unwrap().len();

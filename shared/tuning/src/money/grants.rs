@@ -1,10 +1,10 @@
-//! Money from the stack's monthly cap, as one tuning holds it.
+//! The money that one tuning holds from the stack's monthly cap.
 //!
 //! The monthly cap is one row for the whole stack. A tuning requests an amount from it, and can reserve only what was
-//! granted. Tunings therefore need no agreement with each other, and the decider stays a pure function: a grant is a
-//! fact. A grant counts for the month in which it was given. What is not spent when that month ends moves on to the next
-//! one, so that money counts for the month in which it is spent. Amounts are kept by month, so that unused money returns
-//! to the month that it counts for; [`crate::money::ledger::Ledger::granted`] is their sum.
+//! granted. Tunings therefore need no coordination with each other, and the decider stays a pure function: a grant is a
+//! fact. A grant counts for the month in which it was given. When that month ends, unspent money moves to the next
+//! month, so that money counts for the month in which it is spent. Amounts are kept by month, so that unused money
+//! returns to its own month; [`crate::money::ledger::Ledger::granted`] is their sum.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,8 @@
 //! jobs.
 //!
 //! A service that bills more than the limits of a job allow breaks the assumption behind its worst case. The bill is
-//! booked in full, and what happened once can happen again: the excess is added to every reservation, of running jobs
-//! at once and of later jobs when they are quoted.
+//! booked in full. Since other jobs can have the same excess, it is added to every reservation: of running jobs at
+//! once, and of later jobs when they are quoted.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             if is_on(Mutation::CancelledThoughSeen)
                 && let Some(job) = job_of(state, *job).filter(|job| !job.is_closed())
             {
-                (job.accepted, job.end) = (false, None);
+                (job.is_accepted(), job.end()) = (false, None);
             }
             fold::fold(definition, state, recorded)
         }
@@ -60,7 +60,7 @@ fn described(definition: &Definition, state: &mut State, recorded: &Recorded, ke
         definition.job.fallbacks.fill(first);
     }
     let mut recorded = recorded.clone();
-    let seen_started = state.job(key).and_then(|job| job.started);
+    let seen_started = state.job(key).and_then(|job| job.started());
     if is_on(Mutation::ZeroBillBelieved)
         && let Fact::JobDescribed { started, billable_seconds: 0, .. } = &mut recorded.fact
     {
@@ -102,7 +102,7 @@ fn stop_accepted(definition: &Definition, state: &mut State, recorded: &Recorded
     if is_on(Mutation::StopFreesReservation)
         && let Some(job) = job_of(state, key)
     {
-        let freed = std::mem::take(&mut job.reservation);
+        let freed = std::mem::take(&mut job.bill.reservation);
         state.ledger.release(freed);
     }
     changed
@@ -110,7 +110,7 @@ fn stop_accepted(definition: &Definition, state: &mut State, recorded: &Recorded
 
 fn interrupted(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
     let is_again = |job: &mut Job| {
-        job.end.is_none() && job.phase == JobPhase::Interrupted && recorded.at >= job.phase_at
+        job.end().is_none() && job.phase() == JobPhase::Interrupted && recorded.at >= job.phase_at()
     };
     let is_again = job_of(state, key).is_some_and(is_again);
     let changed = fold::fold(definition, state, recorded);
@@ -118,7 +118,7 @@ fn interrupted(definition: &Definition, state: &mut State, recorded: &Recorded, 
         && is_on(Mutation::InterruptionTwice)
         && let Some(job) = job_of(state, key)
     {
-        job.interruptions = job.interruptions.saturating_add(1);
+        job.interruptions = job.interruptions().saturating_add(1);
         return true;
     }
     changed

@@ -6,7 +6,9 @@ use crate::definition::Definition;
 use crate::job::{Bill, Job};
 use crate::log::fact::{JobEnd, JobPhase};
 use crate::log::reasons::{EndReason, RetryWhy, StopWhy};
-use crate::log::ruling::{GrantOrder, NoticeOrder, Order, ReadOrder, Ruling};
+use crate::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, ReadOrder, Ruling, SearchRuling,
+};
 use crate::scheduler::Cohort;
 use crate::state::{State, Status};
 use crate::unit::epochs::Epochs;
@@ -32,12 +34,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::BillHourByFacts,
         |_, state| state.clock = state.now,
-        Makes(|ruling| matches!(ruling, Ruling::SettledInFull { .. })),
+        Makes(|ruling| matches!(ruling, Ruling::Booking(Booking::SettledInFull { .. }))),
     ),
     (
         Mutation::ConcludeUnbilled,
         |_, state| {
-            for job in jobs(state).filter(|job| job.end.is_some()) {
+            for job in jobs(state).filter(|job| job.end().is_some()) {
                 job.bill = job.bill.or(Some(Bill { seconds: None, amount: MicroUsd::ZERO }));
             }
         },
@@ -46,7 +48,9 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::OnDemandUnasked,
         |definition, _| (definition.spot_fallback, definition.max_interruptions) = (true, u32::MAX),
-        Makes(|ruling| matches!(ruling, Ruling::AttemptAwaited { why: RetryWhy::OnDemand, .. })),
+        Makes(|ruling| {
+            matches!(ruling, Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::OnDemand, .. }))
+        }),
     ),
     (Mutation::KeepFailure, |_, state| end_otherwise(state), Makes(is_retry)),
     (
@@ -66,7 +70,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
             };
             state.cohorts.iter_mut().for_each(rungs);
         },
-        Makes(|ruling| matches!(ruling, Ruling::RungReached { .. } | Ruling::TrialPromoted { .. })),
+        Makes(|ruling| {
+            matches!(
+                ruling,
+                Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            )
+        }),
     ),
     (Mutation::RefitJobUsed, |definition, _| definition.refit = false, Makes(is_start_of_search)),
     (
@@ -92,11 +101,11 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::CapacityFailsTrial,
         |_, state| {
-            for job in jobs(state).filter(|job| job.end == Some(JobEnd::CapacityError)) {
+            for job in jobs(state).filter(|job| job.end() == Some(JobEnd::CapacityError)) {
                 job.end = Some(JobEnd::AlgorithmError);
             }
         },
-        Makes(|ruling| matches!(ruling, Ruling::TrialFinished { .. })),
+        Makes(|ruling| matches!(ruling, Ruling::Attempt(AttemptRuling::TrialFinished { .. }))),
     ),
     (
         Mutation::NoCapacityTooSoon,
@@ -114,7 +123,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::OverrunNotReserved,
         |_, state| jobs(state).for_each(|job| job.seen_at = Time::MIN),
-        Forgets(|ruling| matches!(ruling, Ruling::ReservationExtended { .. })),
+        Forgets(|ruling| matches!(ruling, Ruling::Booking(Booking::ReservationExtended { .. }))),
     ),
     (
         Mutation::OverrunStopsNothing,
@@ -198,7 +207,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::RepeatUnreported,
         |_, state| jobs(state).for_each(|job| job.repeats_from = Some(Epochs::ZERO)),
-        Forgets(|ruling| matches!(ruling, Ruling::ResourceRepeated { .. })),
+        Forgets(|ruling| matches!(ruling, Ruling::Attempt(AttemptRuling::ResourceRepeated { .. }))),
     ),
     (
         Mutation::NoLogRead,
@@ -241,7 +250,7 @@ pub(crate) fn next(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Returns a ruling as the bug that is on alters it.
 fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
-    if let Ruling::TrialJudged { value, verdict, .. } = &mut ruling {
+    if let Ruling::Search(SearchRuling::TrialJudged { value, verdict, .. }) = &mut ruling {
         if is_on(Mutation::OneMoreGoesOn) {
             verdict.allowed = verdict.allowed.saturating_add(1);
             verdict.continues = verdict.rank < verdict.allowed && value.is_some();
@@ -258,7 +267,7 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
             *limits = definition.limits_for(limits.max_runtime_seconds);
             *reservation = definition.worst_case(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         }
-        if job.attempt > 1 && is_on(Mutation::ReuseName) {
+        if job.order.attempt > 1 && is_on(Mutation::ReuseName) {
             job.attempt = job.attempt.saturating_sub(1);
         }
         if !launch.refit && definition.promotes().is_some() && is_on(Mutation::WrongLevel) {
@@ -274,7 +283,7 @@ fn jobs(state: &mut State) -> impl Iterator<Item = &mut Job> {
 
 /// Shows failures of programs as failures of the service.
 fn end_otherwise(state: &mut State) {
-    for job in jobs(state).filter(|job| job.end == Some(JobEnd::AlgorithmError)) {
+    for job in jobs(state).filter(|job| job.end() == Some(JobEnd::AlgorithmError)) {
         job.end = Some(JobEnd::ServiceError);
     }
 }
@@ -283,7 +292,7 @@ fn end_otherwise(state: &mut State) {
 fn free_stopped_slots(definition: &mut Definition, state: &mut State) {
     let stopping: Vec<u32> = jobs(state)
         .filter(|job| job.stop.is_some() && job.holds_slot())
-        .map(|job| definition.job.instances(job.instances).count)
+        .map(|job| definition.job.instances(job.order.instances).count)
         .collect();
     for instances in stopping {
         let limits = &mut definition.limits;
@@ -308,5 +317,5 @@ fn is_refit(ruling: &Ruling) -> bool {
 }
 
 fn is_retry(ruling: &Ruling) -> bool {
-    matches!(ruling, Ruling::AttemptAwaited { .. })
+    matches!(ruling, Ruling::Attempt(AttemptRuling::AttemptAwaited { .. }))
 }

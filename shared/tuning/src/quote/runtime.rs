@@ -1,11 +1,11 @@
-//! Running-time limits: how long a job needs. A limit close to that lets a small cap keep all slots busy, and the
-//! service itself enforces the cap. Without a cap or grants the user's limit is sent as it is.
+//! Running-time limits, from the time that a job needs. A limit close to this time lets a small cap keep all slots
+//! busy, and the service itself enforces the cap. Without a cap or grants, the user's limit is sent unchanged.
 //!
-//! The limit of a running job cannot be changed, so it has a margin: 280 % of the usual time after the first timed
-//! job, 130 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to the end.
-//! Start-up and epochs count at the 80th percentile of the timed jobs, tails at the 95th. A promoted trial that was timed
-//! itself counts with its own epochs. Where a job's share of the money left pays for less, the limit is shorter, down to
-//! the least worth sending. A job that reaches such a limit is retried with a longer one.
+//! The limit of a running job cannot be changed, so it has a margin: 280 % of the usual time after the first timed job,
+//! 130 % after many. The usual time is the start-up, the epochs left and the tail from the last epoch to the end.
+//! Start-up and epochs count at the 80th percentile of the timed jobs, tails at the 95th. A promoted trial that was
+//! timed itself counts with its own epochs. Where a job's share of the remaining money pays for less time, the limit is
+//! shorter, down to the least useful time. A job that reaches such a limit is retried with a longer one.
 
 use crate::definition::Definition;
 use crate::job::Job;

@@ -1,17 +1,33 @@
-//! The bills of ended jobs: when they are read, booked after the conclusion of the job, or settled in full.
+//! The bills of ended jobs: when each is read, booked after the conclusion of its job, or settled in full.
 
 use crate::definition::Definition;
+use crate::job::inquiry::Inquiry;
 use crate::job::{Job, must_end_at};
 use crate::log::fact::JobKey;
-use crate::log::ruling::{Order, ReadOrder, Ruling};
+use crate::log::ruling::{Booking, Order, ReadOrder, Ruling};
+use crate::rules::{Rule, never, nothing};
 use crate::state::State;
 use crate::unit::limits::{BILL_USUAL, SETTLE_DEADLINE};
 use crate::unit::time::Time;
 
+/// Books later bills of concluded jobs.
+pub(crate) const BOOKED: Rule =
+    Rule { next: |view| booked(view.definition, view.state), wakes: never, folds_first: nothing };
+
+/// Orders bills to be read.
+pub(crate) const READ: Rule = Rule { next: |view| read(view.state), wakes: never, folds_first: nothing };
+
+/// Settles a job in full whose bill never comes.
+pub(crate) const SETTLED_IN_FULL: Rule = Rule {
+    next: |view| settled_in_full(view.definition, view.state),
+    wakes: |view| view.by_clock(deadlines(view.definition, view.state)),
+    folds_first: |view, at| settled_by(view.definition, view.state, at).collect(),
+};
+
 /// Orders the bill of the next ended job to be read, once for each job.
 pub(crate) fn read(state: &State) -> Option<Ruling> {
     state.billed_jobs().find_map(|(key, job)| {
-        let due = job.end.is_some() && !job.bill_ordered && !job.is_closed();
+        let due = job.end().is_some() && job.bill.inquiry() == Some(Inquiry::Idle);
         due.then_some(Ruling::Order(Order::Read(ReadOrder::Bill { job: key })))
     })
 }
@@ -19,9 +35,9 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
 /// Books the next bill of a concluded job that is its first one, or higher than the booked one.
 pub(crate) fn booked(definition: &Definition, state: &State) -> Option<Ruling> {
     state.billing.iter().find_map(|(key, job)| {
-        let seconds = job.unbooked_seconds()?;
-        let amount = definition.cost(job.instances, seconds);
-        Some(Ruling::BillBooked { job: *key, seconds, amount })
+        let seconds = job.bill.unbooked_seconds()?;
+        let amount = definition.cost(job.order.instances, seconds);
+        Some(Ruling::Booking(Booking::BillBooked { job: *key, seconds, amount }))
     })
 }
 
@@ -32,7 +48,7 @@ pub(crate) fn booked(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(crate) fn settled_in_full(definition: &Definition, state: &State) -> Option<Ruling> {
     state.billed_jobs().find_map(|(key, job)| {
         let overdue = settle_at(definition, job).is_some_and(|deadline| state.clock >= deadline);
-        overdue.then_some(Ruling::SettledInFull { job: key, amount: job.reservation })
+        overdue.then_some(Ruling::Booking(Booking::SettledInFull { job: key, amount: job.bill.reservation }))
     })
 }
 
@@ -41,23 +57,22 @@ pub(crate) fn settled_in_full(definition: &Definition, state: &State) -> Option<
 /// The deadline counts from a time that the sweeper reported, never from other facts: those may arrive hours late while
 /// the bill is on its way.
 fn settle_at(definition: &Definition, job: &Job) -> Option<Time> {
-    if job.is_closed() {
-        return None;
-    }
-    if job.end.is_some() {
-        return job.bill_awaited_since.map(|since| since + SETTLE_DEADLINE);
+    if job.end().is_some() {
+        return job.bill.inquiry()?.expires_at();
     }
     let end = must_end_at(definition, job)?;
-    job.overdue_since.filter(|since| *since >= end).map(|since| since + SETTLE_DEADLINE)
+    let overdue_since = job.run.trace()?.overdue_since;
+    overdue_since.filter(|since| *since >= end).map(|since| since + SETTLE_DEADLINE)
 }
 
 /// Returns the jobs that time `at` may settle in full.
 ///
 /// Where no deadline runs yet, an earlier time of the same delivery may start it.
 pub(crate) fn settled_by(definition: &Definition, state: &State, at: Time) -> impl Iterator<Item = JobKey> {
-    let ended = |job: &Job| job.end.map(|_| job.ended.unwrap_or(job.phase_at));
-    let earliest =
-        move |job: &Job| ended(job).or_else(|| must_end_at(definition, job)).map(|end| end + SETTLE_DEADLINE);
+    let earliest = move |job: &Job| {
+        let end = job.stopped_running_at().or_else(|| must_end_at(definition, job));
+        end.map(|end| end + SETTLE_DEADLINE)
+    };
     let due = move |job: &Job| {
         settle_at(definition, job).or_else(|| earliest(job)).is_some_and(|deadline| deadline <= at)
     };
@@ -67,14 +82,14 @@ pub(crate) fn settled_by(definition: &Definition, state: &State, at: Time) -> im
 /// Returns when each job is settled in full, or when the time is needed for that.
 pub(crate) fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
     state.billed_jobs().filter_map(move |(_, job)| {
-        let unclocked = job.bill_ordered && !job.is_closed() && job.bill_awaited_since.is_none();
-        match settle_at(definition, job) {
-            // The hour for a bill begins with the first time that the sweeper reports: ask for one after a minute.
-            None if unclocked => Some(job.bill_ordered_at + BILL_USUAL),
-            // A job that should have ended before the reported time is overdue from the next reported time.
-            None => must_end_at(definition, job)
-                .map(|end| if end > state.clock { end } else { state.clock + BILL_USUAL }),
-            settle => settle,
+        if job.end().is_some() {
+            return job.bill.inquiry()?.wakes_at();
         }
+        // A job that should have ended before the reported time is overdue from the next reported time.
+        let overdue = || {
+            must_end_at(definition, job)
+                .map(|end| if end > state.clock { end } else { state.clock + BILL_USUAL })
+        };
+        settle_at(definition, job).or_else(overdue)
     })
 }

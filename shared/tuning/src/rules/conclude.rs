@@ -1,16 +1,16 @@
 //! The end of a job and of a trial: what each kind of end means for the trial.
 //!
 //! Reads the state and changes nothing. A job is concluded when its end, its bill and its last lines are known. Its
-//! trial then waits for a further attempt, arrives at its rung, or is finished. The arrival at a rung goes ahead of the
-//! bill.
+//! trial then waits for another attempt, arrives at its rung, or is finished. The arrival at a rung does not wait for
+//! the bill.
 
 use crate::definition::Definition;
-use crate::job::{Job, failure_message, never_ran};
+use crate::job::{Job, failure_message};
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
-use crate::log::ruling::Ruling;
+use crate::log::ruling::{AttemptRuling, Ruling, SearchRuling};
 use crate::quote::Quote;
-use crate::rules::{grant, promote, refit};
+use crate::rules::{Rule, grant, never, promote, refit};
 use crate::state::capacity::{can_switch_instances, falls_back};
 use crate::state::{State, Status};
 use crate::trial::Trial;
@@ -21,6 +21,20 @@ use crate::unit::ids::TrialId;
 use crate::unit::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::Millis;
 
+/// Concludes jobs and trials of which all is known.
+pub(crate) const CONCLUSION: Rule = Rule {
+    next: |view| {
+        let mut trials = view.state.trials.iter();
+        trials.find_map(|(number, trial)| conclusion(view.definition, view.state, *number, trial))
+    },
+    wakes: never,
+    folds_first: |view, at| {
+        // Without the log, the job is concluded when the wait for it is over.
+        let unread = |job: &Job| job.rest.expires_at().is_some_and(|deadline| deadline <= at);
+        view.state.jobs().filter(|(_, _, job)| unread(job)).map(|(key, _, _)| key).collect()
+    },
+};
+
 /// Returns the ruling that concludes the job of trial `number`; `None` while not all of the job is known.
 pub(crate) fn conclusion(
     definition: &Definition,
@@ -28,10 +42,12 @@ pub(crate) fn conclusion(
     number: TrialId,
     trial: &Trial,
 ) -> Option<Ruling> {
-    let finished = |job: Option<JobKey>, how| Some(Ruling::TrialFinished { job, trial: number, how });
+    let finished = |job: Option<JobKey>, how| {
+        Some(Ruling::Attempt(AttemptRuling::TrialFinished { job, trial: number, how }))
+    };
     let active = state.status == Status::Active;
     let complete = |job: &Job| is_complete(definition, state.clock, trial, job);
-    let closed = trial.job.as_ref().is_none_or(|job| complete(job) && !never_ran(job));
+    let closed = trial.job.as_ref().is_none_or(|job| complete(job) && !job.is_void());
     if active
         && closed
         && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
@@ -49,21 +65,22 @@ pub(crate) fn conclusion(
             .then(|| finished(None, end_without_attempt(trial)))
             .flatten();
     };
-    let key = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    let key = job.key(number);
     // Unlike an arrival, no other trial waits for this.
     if !complete(job) || !job.is_closed() {
         return None;
     }
-    let retry = |why, not_before| Some(Ruling::AttemptAwaited { job: key, why, not_before });
+    let retry =
+        |why, not_before| Some(Ruling::Attempt(AttemptRuling::AttemptAwaited { job: key, why, not_before }));
     let goes_on = refit::can_continue(definition, state, trial) && !trial.stop_requested;
-    if let Some(why) = retry_after_cancel(job).filter(|_| job.never_started && goes_on) {
+    if let Some(why) = retry_after_cancel(job).filter(|_| job.is_cancelled() && goes_on) {
         return retry(why, state.now);
     }
-    if job.never_started {
+    if job.is_cancelled() {
         return finished(Some(key), TrialEnd::NeverStarted);
     }
-    if let Some(message) = &job.refused {
-        return finished(Some(key), TrialEnd::Failed(message.clone()));
+    if let Some(message) = job.refused() {
+        return finished(Some(key), TrialEnd::Failed(message.to_owned()));
     }
     if let Some((why, wait)) = further_attempt(definition, state, trial, job) {
         return retry(why, state.now + wait);
@@ -90,7 +107,7 @@ pub(crate) fn conclusion(
 
 /// Returns the retry reason of a trial whose job was cancelled for a quota.
 fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
-    match job.stop? {
+    match job.stop_why()? {
         StopWhy::NextInstances => Some(RetryWhy::NextInstances),
         StopWhy::Quota => Some(RetryWhy::Quota),
         StopWhy::Rung { .. }
@@ -113,8 +130,8 @@ fn rung_reached(
     trial: &Trial,
     (resource, value): (Epochs, Option<f64>),
 ) -> Ruling {
-    let key = |job: &Job| JobKey { trial: number, rung: job.rung, attempt: job.attempt };
-    Ruling::RungReached {
+    let key = |job: &Job| job.key(number);
+    Ruling::Search(SearchRuling::RungReached {
         job: trial.job.as_ref().map(key),
         trial: number,
         bracket: trial.bracket,
@@ -123,7 +140,7 @@ fn rung_reached(
         level: definition.level(trial.bracket, trial.next_rung),
         resource,
         value,
-    }
+    })
 }
 
 fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
@@ -158,12 +175,12 @@ fn further_attempt(
     trial: &Trial,
     job: &Job,
 ) -> Option<(RetryWhy, Millis)> {
-    let elsewhere = match job.stop {
+    let elsewhere = match job.stop_why() {
         Some(StopWhy::Interruptions { .. }) => Some(RetryWhy::OnDemand),
         _ => retry_after_cancel(job),
     };
     // What the program did before the stop took effect stands.
-    let by_itself = matches!(job.end, Some(JobEnd::Completed | JobEnd::AlgorithmError));
+    let by_itself = matches!(job.end(), Some(JobEnd::Completed | JobEnd::AlgorithmError));
     let over = (trial.stop_why.is_some() || job.trial_stop().is_some()) && elsewhere.is_none();
     let useless = || has_all_epochs(definition, trial) || diverged(definition, trial).is_some();
     if !refit::can_continue(definition, state, trial) || trial.stop_requested || over || useless() {
@@ -185,7 +202,7 @@ fn further_attempt(
             (trial.retries < definition.max_interruptions).then_some((RetryWhy::ServiceError, wait))
         }
         JobEnd::MaxRuntime => {
-            let cut = job.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
+            let cut = job.order.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
             cut.then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
         }
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,

@@ -40,7 +40,7 @@ pub fn doubt(state: &State) -> Option<String> {
 }
 
 fn has_ended_fruitless(trial: &Trial) -> bool {
-    let end = trial.job.as_ref().and_then(|job| job.end);
+    let end = trial.job.as_ref().and_then(|job| job.end());
     matches!(end, Some(JobEnd::AlgorithmError | JobEnd::Completed)) && !trial.has_value()
 }
 
@@ -80,8 +80,7 @@ fn last_failure(state: &State) -> &str {
 pub(crate) fn confirmed(definition: &Definition, state: &State) -> Option<String> {
     let message = doubt(state)?;
     // A quota may block a start for a day.
-    let is_blocked =
-        |trial: &Trial| trial.job.as_ref().is_some_and(|job| job.quota_exceeded && !job.accepted);
+    let is_blocked = |trial: &Trial| trial.job.as_ref().is_some_and(|job| job.is_blocked_by_quota());
     let is_live = state.trials.values().any(|trial| !is_blocked(trial));
     (!is_live && promote::next(definition, state, true).is_none()).then_some(message)
 }

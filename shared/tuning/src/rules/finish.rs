@@ -1,15 +1,39 @@
 //! The criteria that end a tuning, and its end.
 
-use super::outlook::is_held;
-use super::{doubt, notice, refit};
 use crate::definition::Definition;
+use crate::log::fact::JobKey;
 use crate::log::reasons::EndReason;
 use crate::log::ruling::{NoticeOrder, Order, Ruling};
-use crate::rules::grant;
+use crate::rules::outlook::Outlook;
+use crate::rules::outlook::is_held;
+use crate::rules::{Rule, View, doubt, grant, never, nothing, notice, refit};
 use crate::state::{State, Status};
 use crate::unit::limits::QUOTA_PATIENCE;
 use crate::unit::money::MicroUsd;
 use crate::unit::time::{Millis, Time};
+
+/// Ends an active tuning that meets a completion criterion.
+pub(crate) const ENDING: Rule = Rule {
+    next: |view| ending(view.definition, view.state),
+    wakes: |view| {
+        let runtime = runtime_deadline(view.definition).filter(|_| view.state.status == Status::Active);
+        let by_facts = view.by_facts(runtime.into_iter().chain(grant::expires_at(view.state)));
+        let capacity = view.state.capacity_wait_expires_at(view.definition);
+        let by_clock = view.by_clock(view.state.quota_expires_at().into_iter().chain(capacity));
+        by_facts.into_iter().chain(by_clock).min()
+    },
+    folds_first: waiting_jobs,
+};
+
+/// Ends a search that is over.
+pub(crate) const END: Rule = Rule {
+    next: |view| match view.outlook() {
+        Outlook::Over(why) => end(view.definition, view.state, why.clone()),
+        Outlook::Start(_) | Outlook::Busy | Outlook::Deferred => None,
+    },
+    wakes: never,
+    folds_first: nothing,
+};
 
 /// Returns when the running time of the tuning is over; `None` without such a limit.
 pub(crate) fn runtime_deadline(definition: &Definition) -> Option<Time> {
@@ -42,6 +66,16 @@ pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         return None;
     };
     Some(Ruling::TuningEnding { why })
+}
+
+/// Returns the jobs whose facts must show, before the wait for a quota or for capacity expires, that none has started, or
+/// got instances.
+fn waiting_jobs(view: &View<'_>, at: Time) -> Vec<JobKey> {
+    let expires = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= at);
+    let quota = expires(view.state.quota_expires_at());
+    let capacity = expires(view.state.capacity_wait_expires_at(view.definition));
+    let waiting = view.state.jobs().filter(|(_, _, job)| capacity || (quota && !job.is_accepted()));
+    waiting.map(|(key, _, _)| key).collect()
 }
 
 /// Returns the failure message of a tuning that cannot succeed: none of its trials shows that its program works, or a

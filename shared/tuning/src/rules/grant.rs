@@ -1,17 +1,36 @@
 //! Requests money from the month's cap and returns what the tuning does not use.
 //!
-//! At most one request and one return are open at a time. A request asks for what all free slots can use, so that
-//! requests are few. A tuning returns unused money when it ends, when it can start nothing for long, or when it holds
-//! far more than it needs.
+//! At most one request and one return are open at a time. A request asks for the amount that all free slots can use, so
+//! that requests are few. A tuning returns unused money when it ends, cannot start a job for a long time, or holds far
+//! more than it needs.
 
 use crate::definition::Definition;
 use crate::log::ruling::{GrantOrder, Order, Ruling};
-use crate::money::grants::{month_end, month_of};
+use crate::money::grants::{Denied, month_end, month_of};
 use crate::quote::Quote;
+use crate::rules::outlook::Outlook;
+use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
 use crate::unit::limits::{GRANT_PATIENCE, IDLE};
 use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
+
+/// Moves unspent money on to the present month.
+pub(crate) const MOVED_ON: Rule = Rule {
+    next: |view| moved_on(view.state),
+    wakes: |view| view.by_clock(turn_of_month(view.state)),
+    folds_first: nothing,
+};
+
+/// Returns unused money while no job can start.
+pub(crate) const RETURN_UNUSED: Rule = Rule {
+    next: |view| match view.outlook() {
+        Outlook::Busy | Outlook::Deferred => return_unused(view.state, kept(view.definition, view.state)),
+        Outlook::Start(_) | Outlook::Over(_) => None,
+    },
+    wakes: never,
+    folds_first: nothing,
+};
 
 /// Requests the money without which a job that costs at most `reservation` cannot start.
 ///
@@ -110,13 +129,20 @@ pub(crate) fn has_expired(state: &State) -> bool {
         && !state.is_paused()
 }
 
-/// Returns when the month's cap is asked again, and when the wait for it expires.
-pub(crate) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
-    // A tuning that is ending asks only for its refit.
+/// Returns when the month's cap is asked again.
+pub(crate) fn retry_at(state: &State) -> Option<Time> {
+    denied(state).map(|denied| denied.retry_at)
+}
+
+/// Returns when the wait for the month's cap expires.
+pub(crate) fn expires_at(state: &State) -> Option<Time> {
+    denied(state).map(|denied| denied.since + GRANT_PATIENCE)
+}
+
+/// Returns the denial of a tuning that asks again. One that is ending asks only for its refit.
+fn denied(state: &State) -> Option<Denied> {
     let asks = state.status == Status::Active || state.refit.is_some();
-    let denied = state.grants.denied.filter(|_| asks);
-    let patience = denied.map(|denied| denied.since + GRANT_PATIENCE);
-    denied.map(|denied| denied.retry_at).into_iter().chain(patience)
+    state.grants.denied.filter(|_| asks)
 }
 
 /// Returns when the month ends, so that unspent grants move on.

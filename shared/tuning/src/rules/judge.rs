@@ -1,19 +1,21 @@
-//! Judges running trials at rungs (stopping-type ASHA): compares a trial whose value at the level of its next rung is
-//! known with all trials that arrived at this level before, in whichever bracket. A value at a level means the same in
-//! all brackets, so a bracket with few trials needs no rivals of its own. (ASHA's rungs belong to one bracket each.)
+//! Judges running trials at rungs (stopping-type ASHA). Judges a trial once its value at the level of its next rung is
+//! known. Compares it with all trials that arrived at this level before, in any bracket. A value at a level means the
+//! same in all brackets, so a bracket with few trials needs no rivals of its own. (ASHA's rungs belong to one bracket
+//! each.)
 //!
-//! A trial competes with its best value so far, since that is what the tuning looks for: a curve that peaked and fell, or
-//! that is noisy, is not judged by one bad epoch.
+//! A trial competes with its best value so far, since the tuning searches for the best value. One bad epoch therefore
+//! does not decide about a noisy curve, or about a curve that peaked and fell.
 //!
-//! The median rule of the other strategies uses the same rungs. There the rivals are the running averages of the trials
-//! that arrived before ([`Rule::Median`]).
+//! The median rule of the other strategies uses the same rungs. It compares a trial with the running averages of the
+//! trials that arrived before ([`Rule::Median`]).
 
 use hyperband::ranking::improves;
 use hyperband::rung::Rule;
 
 use crate::definition::Definition;
-use crate::log::fact::{JobEnd, JobKey};
-use crate::log::ruling::{Order, ReadOrder, Ruling};
+use crate::log::fact::JobEnd;
+use crate::log::ruling::{Order, ReadOrder, Ruling, SearchRuling};
+use crate::rules::{never, nothing};
 use crate::scheduler::judge;
 use crate::state::{State, Status};
 use crate::trial::Trial;
@@ -22,6 +24,10 @@ use crate::trial::log::is_complete;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{TrialId, count};
 use crate::unit::limits::MAX_DIVERGED_EPOCHS;
+
+/// Compares trials at rungs.
+pub(crate) const JUDGEMENT: super::Rule =
+    super::Rule { next: |view| judgement(view.definition, view.state), wakes: never, folds_first: nothing };
 
 /// Returns the next verdict that is due, or orders the log that the verdict needs to be read first.
 pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -47,7 +53,7 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         }
         let rungs = state.rungs_at(definition, level);
         let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
-        Some(Ruling::TrialJudged {
+        Some(Ruling::Search(SearchRuling::TrialJudged {
             trial: *number,
             bracket: trial.bracket,
             rung: trial.next_rung,
@@ -56,7 +62,7 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
             value,
             average: average_up_to(definition, trial, at),
             verdict: verdict.into(),
-        })
+        }))
     })
 }
 
@@ -74,7 +80,7 @@ fn log_is_unread(definition: &Definition, state: &State, trial: &Trial) -> bool 
 fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
     let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
-    let job = JobKey { trial: number, rung: job.rung, attempt: job.attempt };
+    let job = job.key(number);
     Some(Ruling::Order(Order::Read(ReadOrder::Log { job, streams })))
 }
 
@@ -123,7 +129,7 @@ fn value_at(
     // The median rule compares no job that has ended: there is nothing to stop.
     let ended_well = definition.plan().rule() != Rule::Median
         && trial.job.as_ref().is_some_and(|job| {
-            job.end == Some(JobEnd::Completed) && is_complete(definition, state.clock, trial, job)
+            job.end() == Some(JobEnd::Completed) && is_complete(definition, state.clock, trial, job)
         });
     arrived_with(definition, trial, level, ended_well)
 }

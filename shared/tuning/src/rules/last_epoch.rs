@@ -1,8 +1,9 @@
 //! The end of a job that has trained its last epoch. Its program may evaluate, save its model and export it before it
 //! ends by itself, so a stop after the last metric line can lose the model.
 //!
-//! The time from the last line to the end is learned from jobs that ended there ([`crate::quote::runtime::longest_tail`]). Until
-//! enough of them have, the limits of the job are the only bound. A job that trains beyond `MaxResource` is stopped at once.
+//! The time from the last line to the end is learned from jobs that ended after their last epoch
+//! ([`crate::quote::runtime::longest_tail`]). Until enough jobs have done so, the limits of the job are the only bound.
+//! A job that trains beyond `MaxResource` is stopped at once.
 
 use crate::definition::Definition;
 use crate::job::Job;
@@ -17,7 +18,7 @@ use crate::unit::time::{Millis, Time};
 
 /// Returns whether the trial has all epochs for which `job` was started.
 pub(crate) fn is_reached(definition: &Definition, trial: &Trial, job: &Job) -> bool {
-    let last = job.level.unwrap_or_else(|| definition.largest_resource());
+    let last = job.order.level.unwrap_or_else(|| definition.largest_resource());
     trial.resource() >= last
 }
 
@@ -29,11 +30,10 @@ pub(crate) fn stop(definition: &Definition, state: &State, trial: &Trial, job: &
     (beyond || over()).then_some(StopWhy::MaxResource)
 }
 
-/// Returns when the next grace is over.
-pub(crate) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
+/// Returns when each grace is over.
+pub(crate) fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
     let last = state.jobs().filter(|(_, trial, job)| is_reached(definition, trial, job));
-    let ends = last.filter_map(|(_, trial, job)| grace_ends_at(definition, state, trial, job));
-    ends.filter(|end| *end > state.clock).min()
+    last.filter_map(|(_, trial, job)| grace_ends_at(definition, state, trial, job))
 }
 
 fn grace_ends_at(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Time> {
@@ -46,9 +46,9 @@ fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
     if !job.holds_slot() || job.stop.is_some() {
         return None;
     }
-    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
-    let line = own.map(|(at, _, _)| *at).filter(|at| *at >= job.phase_at);
-    line.or((job.phase == JobPhase::Training).then_some(job.phase_at))
+    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.order.attempt);
+    let line = own.map(|(at, _, _)| *at).filter(|at| Some(*at) >= job.phase_at());
+    line.or(job.entered(JobPhase::Training))
 }
 
 /// Returns how long a job may run after its last line; `None` while too few tails are known.

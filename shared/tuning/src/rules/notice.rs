@@ -4,11 +4,27 @@ use crate::definition::Definition;
 use crate::log::reasons::EndReason;
 use crate::log::ruling::{NoticeOrder, Order, Ruling};
 use crate::quote::runtime::{Runtime, runtime};
+use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
 use crate::trial::timing::Goal;
 use crate::unit::ids::{BracketId, ChoiceId, RungId};
 use crate::unit::limits::CAP_LEVELS;
 use crate::unit::money::MicroUsd;
+
+/// Publishes a bill above its reservation.
+pub(crate) const OVERRUN: Rule =
+    Rule { next: |view| overrun(view.state), wakes: never, folds_first: nothing };
+
+/// Publishes a long lack of capacity.
+pub(crate) const CAPACITY_LACKING: Rule = Rule {
+    next: |view| capacity_lacking(view.state),
+    wakes: |view| view.by_facts(view.state.long_lack_at()),
+    folds_first: nothing,
+};
+
+/// Publishes that a level of a cap was reached.
+pub(crate) const LEVEL_REACHED: Rule =
+    Rule { next: |view| level_reached(view.definition, view.state), wakes: never, folds_first: nothing };
 
 /// Publishes that a bill was above its reservation, or will be, once.
 pub(crate) fn overrun(state: &State) -> Option<Ruling> {

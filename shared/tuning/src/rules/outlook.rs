@@ -1,5 +1,5 @@
-//! What can still happen in a tuning: whether a job can start, and what is awaited. Computed once for each call of
-//! [`next`](crate::decide::next) that gets that far.
+//! The outlook of a tuning: whether a job can still start, and which results the tuning waits for. Computed once for
+//! each call of [`next`](crate::decide::next) that reaches these rules.
 
 use crate::definition::Definition;
 use crate::log::reasons::EndReason;

@@ -1,18 +1,38 @@
 //! Warm pools: which jobs keep their instances, and when a pool is read, released and settled.
 //!
-//! A pool is worth its money only while another job may take it. It is released as soon as no job will, or when the
-//! money reserved for it blocks the start of a job.
+//! A pool is worth its money only while another job may take it. It is released as soon as no job will take it, or when
+//! the money reserved for it blocks the start of a job.
 
 use crate::definition::{Definition, JobLimits};
 use crate::job::pool::Pool;
-use crate::log::ruling::{Order, PoolOrder, Ruling};
+use crate::log::ruling::{Booking, Order, PoolOrder, Ruling};
 use crate::quote::{Quote, fits_cap};
-use crate::rules::outlook::is_held;
-use crate::rules::start;
+use crate::rules::outlook::{Outlook, is_held};
+use crate::rules::{Rule, never, nothing, start};
 use crate::state::{State, Status, latest_start};
 use crate::unit::ids::count;
 use crate::unit::limits::SETTLE_DEADLINE;
 use crate::unit::time::Time;
+
+/// Settles warm pools.
+pub(crate) const SETTLED: Rule = Rule {
+    next: |view| settled(view.definition, view.state),
+    wakes: |view| view.by_clock(deadlines(view.state)),
+    folds_first: |view, at| settled_by(view.state, at).map(|pool| pool.job).collect(),
+};
+
+/// Orders warm pools to be read.
+pub(crate) const READ: Rule = Rule { next: |view| read(view.state), wakes: never, folds_first: nothing };
+
+/// Releases warm pools while no job can start.
+pub(crate) const RELEASE: Rule = Rule {
+    next: |view| match view.outlook() {
+        Outlook::Busy | Outlook::Deferred => release(view.definition, view.state),
+        Outlook::Start(_) | Outlook::Over(_) => None,
+    },
+    wakes: never,
+    folds_first: nothing,
+};
 
 /// Keeps the instances of an ordered job after its end, if the request asks for it, another job may take them, and the
 /// cap allows it.
@@ -41,7 +61,7 @@ pub(crate) fn settled(definition: &Definition, state: &State) -> Option<Ruling> 
         let overdue = state.clock >= settle_at(pool);
         let (seconds, amount) =
             pool.bill(definition).or_else(|| overdue.then_some((None, pool.reservation)))?;
-        Some(Ruling::PoolClosed { job: pool.job, seconds, amount })
+        Some(Ruling::Booking(Booking::PoolClosed { job: pool.job, seconds, amount }))
     })
 }
 

@@ -1,13 +1,13 @@
-//! Promotes waiting trials: a trial that reaches the level of its rung waits there, and the best are started again for
-//! the next rung, in a job of their own, from the same checkpoints.
+//! Promotes waiting trials. A trial that reaches the level of its rung waits there. The best trials are started again
+//! for the next rung, each in a new job, from the same checkpoints.
 //!
 //! Asynchronous (ASHA, Algorithm 2): whenever a job can start, promote the best waiting trial whose rank is within
-//! `1/eta` of all trials that ended at its rung, highest rung first; if there is none, start a new trial. Synchronous
-//! (successive halving): a rung waits until all trials of its round have ended there, then promotes the best and stops
-//! the rest.
+//! `1/eta` of all trials that ended at its rung. The highest rung comes first. Without such a trial, start a new trial.
+//! Synchronous (successive halving): a rung waits until all trials of its round have ended there, then promotes the
+//! best and stops the rest.
 //!
-//! A [`Cohort`] holds the trials that compete. A rung closes by what has ended, never by a count of running jobs, so a
-//! dead job cannot block a rung.
+//! A [`Cohort`] holds the trials that compete. A rung closes by the number of ended trials, never by a count of running
+//! jobs, so a lost job cannot block a rung.
 
 use std::cmp::Reverse;
 
@@ -17,16 +17,32 @@ use crate::definition::{Definition, Scheduling};
 use crate::job::Job;
 use crate::log::fact::JobEnd;
 use crate::log::reasons::{StopWhy, TrialEnd};
-use crate::log::ruling::{Ruling, Verdict};
+use crate::log::ruling::{AttemptRuling, Ruling, SearchRuling, Verdict};
 use crate::quote::Quote;
 use crate::rules::judge::arrived_with;
 use crate::rules::outlook::Outlook;
+use crate::rules::{Rule, never, nothing};
 use crate::scheduler::{Cohort, Rung};
 use crate::state::{State, Status};
 use crate::trial::Trial;
 use crate::trial::stream::Stream;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, CohortId, Place, RungId, count};
+
+/// Records that a promoted job started below its checkpoint.
+pub(crate) const RESOURCE_REPEATED: Rule =
+    Rule { next: |view| resource_repeated(view.definition, view.state), wakes: never, folds_first: nothing };
+
+/// Promotes the trials of a closed rung.
+pub(crate) const CLOSED_RUNG: Rule =
+    Rule { next: |view| closed_rung(view.definition, view.state), wakes: never, folds_first: nothing };
+
+/// Finishes waiting trials that can never be promoted.
+pub(crate) const ELIMINATED: Rule = Rule {
+    next: |view| eliminated(view.definition, view.state, view.outlook()),
+    wakes: never,
+    folds_first: nothing,
+};
 
 /// Returns the epoch and value with which a trial arrives at its rung once its job is closed; `None` if it does not
 /// arrive.
@@ -57,8 +73,8 @@ pub(crate) fn arrival(
     }
     // A program that completed below its level arrives with its last value, if it logged one.
     let emitted = job.is_some_and(|job| {
-        job.end == Some(JobEnd::Completed)
-            && trial.last_line_attempt == job.attempt
+        job.end() == Some(JobEnd::Completed)
+            && trial.last_line_attempt == job.order.attempt
             && trial.last_line.is_some()
     });
     let reached = trial.curve.last_key_value().is_some_and(|(last, _)| *last >= level);
@@ -72,23 +88,23 @@ pub(crate) fn arrival(
 pub(crate) fn resource_repeated(definition: &Definition, state: &State) -> Option<Ruling> {
     definition.promotes()?;
     state.jobs().find_map(|(key, trial, job)| {
-        if job.checkpoint_epochs.is_zero() || job.repeats_from.is_some() {
+        if job.order.checkpoint_epochs.is_zero() || job.repeats_from.is_some() {
             return None;
         }
         let own_streams =
-            trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
+            trial.streams.iter().filter(|stream| stream.attempt == job.order.attempt && !stream.unplaced);
         let first_of = |stream: &Stream| {
             let ((_, first), _) = stream.span?;
-            let again = first == job.checkpoint_epochs && stream.repeats_value == Some(true);
+            let again = first == job.order.checkpoint_epochs && stream.repeats_value == Some(true);
             Some(if again { first + Epochs::ONE } else { first })
         };
         let first = own_streams.filter_map(first_of).min()?;
         let from = first - Epochs::ONE;
-        (from < job.checkpoint_epochs).then_some(Ruling::ResourceRepeated {
+        (from < job.order.checkpoint_epochs).then_some(Ruling::Attempt(AttemptRuling::ResourceRepeated {
             job: key,
-            had: job.checkpoint_epochs,
+            had: job.order.checkpoint_epochs,
             from,
-        })
+        }))
     })
 }
 
@@ -96,9 +112,10 @@ pub(crate) fn resource_repeated(definition: &Definition, state: &State) -> Optio
 /// [`super::last_epoch::stop`].
 pub(crate) fn past_level(definition: &Definition, trial: &Trial, job: &Job) -> Option<StopWhy> {
     let level = job
+        .order
         .level
         .filter(|level| definition.promotes().is_some() && *level < definition.largest_resource())?;
-    let own_streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+    let own_streams = trial.streams.iter().filter(|stream| stream.attempt == job.order.attempt);
     let furthest = own_streams.filter_map(|stream| stream.span.map(|(_, (_, last))| last)).max()?;
     (furthest > level).then_some(StopWhy::PastLevel { level })
 }
@@ -139,7 +156,7 @@ fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
     let (_, value) =
         rung.waiting.iter().find(|(other, value)| *other == trial && value.is_some()).copied()?;
     let rank = rung.rank(definition.direction(), (trial, value));
-    Some(Ruling::TrialPromoted {
+    Some(Ruling::Search(SearchRuling::TrialPromoted {
         trial,
         bracket: waiting.bracket,
         round: waiting.round,
@@ -148,7 +165,7 @@ fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
         value,
         verdict: Verdict { rank, seen: rung.arrived(), allowed: rank.saturating_add(1), continues: true },
         reached_target: true,
-    })
+    }))
 }
 
 /// Returns whether the trial that reached the target waits for money that nothing can free. Trials that wait for its end
@@ -175,7 +192,7 @@ pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
 
 /// Returns whether the cap allows the job of a promoted trial.
 fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
-    let Ruling::TrialPromoted { trial, rung, .. } = promotion else { return false };
+    let Ruling::Search(SearchRuling::TrialPromoted { trial, rung, .. }) = promotion else { return false };
     let waiting = state.waiting.get(trial);
     waiting.is_some_and(|trial| {
         Quote::of_promoted(definition, state, (trial.bracket, rung.next()), trial.epoch_ms).is_some()
@@ -231,15 +248,17 @@ fn candidate(
     if crate::planted!(OneMorePromoted) {
         allowed = allowed.saturating_add(u32::from(allowed > 0));
     }
-    (rank < allowed).then(|| Ruling::TrialPromoted {
-        trial,
-        bracket: cohort.id.bracket,
-        round: cohort.id.round,
-        rung: number,
-        level: definition.level(cohort.id.bracket, number.next()),
-        value,
-        verdict: Verdict { rank, seen: rung.arrived(), allowed, continues: true },
-        reached_target: false,
+    (rank < allowed).then(|| {
+        Ruling::Search(SearchRuling::TrialPromoted {
+            trial,
+            bracket: cohort.id.bracket,
+            round: cohort.id.round,
+            rung: number,
+            level: definition.level(cohort.id.bracket, number.next()),
+            value,
+            verdict: Verdict { rank, seen: rung.arrived(), allowed, continues: true },
+            reached_target: false,
+        })
     })
 }
 
@@ -322,7 +341,7 @@ pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
         } else {
             return None;
         };
-        Some(Ruling::TrialFinished { job: None, trial, how: TrialEnd::Stopped(why) })
+        Some(Ruling::Attempt(AttemptRuling::TrialFinished { job: None, trial, how: TrialEnd::Stopped(why) }))
     })
 }
 

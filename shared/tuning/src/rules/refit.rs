@@ -1,6 +1,6 @@
-//! The refit: trains the best configuration once more when the search is over, to the epoch of its best value, since
-//! stopped jobs may have left no model. Its job is one of the tuning's number of jobs, and its money is reserved from
-//! the beginning.
+//! The refit: after the search, trains the best configuration once more to the epoch of its best value, since stopped
+//! jobs may have left no model. Its job counts towards the tuning's number of jobs, and its money is reserved from the
+//! beginning.
 
 use crate::definition::Definition;
 use crate::log::fact::JobKey;

@@ -2,39 +2,44 @@
 
 use crate::definition::Definition;
 use crate::job::Job;
+use crate::job::inquiry::Inquiry;
 use crate::log::fact::JobEnd;
 use crate::log::reasons::StopWhy;
 use crate::log::ruling::{Order, ReadOrder, Ruling};
+use crate::rules::{Rule, nothing};
 use crate::state::State;
-use crate::trial::log::deadline_of;
 use crate::trial::log::is_known;
-use crate::unit::limits::BILL_USUAL;
 use crate::unit::time::Time;
+
+/// Orders the rest of ended jobs' logs to be read.
+pub(crate) const READ: Rule = Rule {
+    next: |view| read(view.definition, view.state),
+    wakes: |view| view.by_clock(deadlines(view.definition, view.state)),
+    folds_first: nothing,
+};
 
 /// Orders the log of the next ended job to be read, once for each job.
 pub(crate) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, trial, job)| {
-        let due =
-            job.end.is_some() && job.rest_ordered.is_none() && !is_known(definition, state.clock, trial, job);
-        let (ordered, ended) = (job.ordered, job.ended.unwrap_or(job.end_at));
+        let due = job.end().is_some()
+            && job.rest == Inquiry::Idle
+            && !is_known(definition, state.clock, trial, job);
+        let (ordered, ended) = (job.order.at, job.stopped_running_at()?);
         let order = Order::Read(ReadOrder::Rest { job: key, ordered, ended, at_once: is_over(job) });
         due.then_some(Ruling::Order(order))
     })
 }
 
-/// Returns when the next job whose log cannot be read is concluded without it.
-pub(crate) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
+/// Returns when each job whose log cannot be read is concluded without it.
+fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
     let unread = state.jobs().filter(|(_, trial, job)| !is_known(definition, state.clock, trial, job));
-    // The hour begins with the first time that the sweeper reports: ask for one after a minute.
-    let deadlines =
-        unread.filter_map(|(_, _, job)| deadline_of(job).or(job.rest_ordered.map(|at| at + BILL_USUAL)));
-    deadlines.filter(|deadline| *deadline > state.clock).min()
+    unread.filter_map(|(_, _, job)| job.rest.wakes_at())
 }
 
 /// Returns whether nothing is decided by the last lines: the program failed, or a decision stopped the trial. A job that
 /// trained past its level is compared by its value there.
 fn is_over(job: &Job) -> bool {
-    let stopped = match job.stop {
+    let stopped = match job.stop_why() {
         None
         | Some(
             StopWhy::PastLevel { .. }
@@ -54,5 +59,5 @@ fn is_over(job: &Job) -> bool {
             | StopWhy::CapExceeded { .. },
         ) => true,
     };
-    stopped || job.end == Some(JobEnd::AlgorithmError)
+    stopped || job.end() == Some(JobEnd::AlgorithmError)
 }

@@ -1,4 +1,4 @@
-//! Silent jobs: a job that logs no value of the objective wastes all its money, so it is looked at and then stopped.
+//! Silent jobs: a job that logs no value of the objective wastes all its money, so it is checked and then stopped.
 //!
 //! Silence counts from when the program began to run or last logged a value, by the time that the sweeper reports. Log
 //! lines may come hours late or never, so the stored log of a job is read before the job is stopped for silence.
@@ -9,35 +9,44 @@ use crate::log::fact::JobPhase;
 use crate::log::reasons::StopWhy;
 use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::quote::runtime::usual;
-use crate::rules::last_epoch;
+use crate::rules::{Rule, last_epoch, nothing};
 use crate::state::State;
 use crate::trial::Trial;
 use crate::unit::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
 use crate::unit::time::{Millis, Time};
+
+/// Orders looks at silent jobs.
+pub(crate) const LOOK: Rule = Rule {
+    next: |view| look(view.definition, view.state),
+    wakes: |view| view.by_clock(deadlines(view.definition, view.state)),
+    folds_first: nothing,
+};
 
 /// Orders a look at the next job that has been silent for too long.
 pub(crate) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
     let allowed = longest_silence(definition, state)?;
     state.jobs().find_map(|(key, trial, job)| {
         let since = overdue(definition, state, trial, job, allowed)?;
-        (job.look_ordered < Some(since))
+        (job.look.key() < Some(since))
             .then_some(Ruling::Order(Order::Read(ReadOrder::Silence { job: key, since })))
     })
 }
 
 /// Returns the stop reason of a job whose silence a look has confirmed.
 pub(crate) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
-    let allowed = longest_silence(definition, state).filter(|_| job.silence_seen.is_some())?;
+    let allowed = longest_silence(definition, state).filter(|_| job.look.answered().is_some())?;
     let since = overdue(definition, state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
-    (job.silence_seen >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+    (job.look.answered() >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
 
-/// Returns when the next silence becomes too long.
-pub(crate) fn deadline(definition: &Definition, state: &State) -> Option<Time> {
-    let allowed = longest_silence(definition, state)?;
-    let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(definition, trial, job));
-    silent.map(|since| since + allowed).filter(|deadline| *deadline > state.clock).min()
+/// Returns when each silence becomes too long.
+fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
+    let silent = longest_silence(definition, state).map(|allowed| {
+        let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(definition, trial, job));
+        silent.map(move |since| since + allowed)
+    });
+    silent.into_iter().flatten()
 }
 
 /// Returns the beginning of a silence that has lasted longer than `allowed`.
@@ -56,11 +65,11 @@ fn overdue(
 fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Time> {
     let stops = job.stop.is_some() || trial.stop_why.is_some();
     let has_all = last_epoch::is_reached(definition, trial, job);
-    if !job.holds_slot() || stops || has_all || job.phase != JobPhase::Training {
+    if !job.holds_slot() || stops || has_all {
         return None;
     }
-    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.attempt);
-    Some(own.map_or(job.phase_at, |(at, _, _)| job.phase_at.max(*at)))
+    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.order.attempt);
+    Some(own.map_or(Time::MIN, |(at, _, _)| *at).max(job.entered(JobPhase::Training)?))
 }
 
 /// Returns the longest silence allowed; `None` = no bound.

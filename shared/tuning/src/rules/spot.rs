@@ -1,5 +1,5 @@
-//! Lack of capacity: when a trial continues on demand or on other instances, and which of the request's instance
-//! choices the next job runs on.
+//! Lack of capacity: when a trial continues on demand or on other instances, and which instance choice of the request
+//! the next job uses.
 
 use crate::definition::Definition;
 use crate::job::Job;
@@ -17,13 +17,13 @@ pub(crate) fn interrupted(
     trial: &Trial,
     job: &Job,
 ) -> Option<StopWhy> {
-    if !falls_back(definition, job) || job.interruptions <= definition.max_interruptions {
+    if !falls_back(definition, job) || job.interruptions() <= definition.max_interruptions {
         return None;
     }
-    let worst = Quote::of_fallback(definition, state, trial, job.rung).worst_case;
+    let worst = Quote::of_fallback(definition, state, trial, job.order.rung).worst_case;
     // The reservation of the job is free once the job has ended.
-    let left = state.ledger.available().map(|available| available.plus(job.reservation));
-    left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions })
+    let left = state.ledger.available().map(|available| available.plus(job.bill.reservation));
+    left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions() })
 }
 
 /// Returns the reason to cancel a job that a quota blocks, if its trial can continue on other instances.
@@ -33,7 +33,7 @@ pub(crate) fn next_instances(
     trial: &Trial,
     job: &Job,
 ) -> Option<StopWhy> {
-    (job.quota_exceeded && !job.accepted && can_switch_instances(definition, state, trial, job))
+    (job.is_blocked_by_quota() && can_switch_instances(definition, state, trial, job))
         .then_some(StopWhy::NextInstances)
 }
 
@@ -42,5 +42,5 @@ pub(crate) fn next_instances(
 pub(crate) fn blocked_by_quota(state: &State, key: JobKey, job: &Job) -> Option<StopWhy> {
     let probe = state.jobs().find(|(_, _, job)| job.holds_slot() && job.stop.is_none());
     let other = probe.is_some_and(|(probe, _, _)| probe != key);
-    (job.quota_exceeded && !job.accepted && other && state.is_held_long()).then_some(StopWhy::Quota)
+    (job.is_blocked_by_quota() && other && state.is_held_long()).then_some(StopWhy::Quota)
 }

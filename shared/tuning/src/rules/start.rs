@@ -8,10 +8,28 @@ use crate::definition::Definition;
 use crate::log::fact::JobKey;
 use crate::log::ruling::{Launch, Order, Ruling};
 use crate::quote::{Quote, reserve};
-use crate::rules::{grant, pool, promote};
+use crate::rules::outlook::Outlook;
+use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
 use crate::state::{State, Status};
 use crate::unit::ids::{BracketId, RungId};
+
+/// Orders the next job, or the money for it.
+pub(crate) const START: Rule = Rule {
+    next: |view| match view.outlook() {
+        Outlook::Start(order) => Some(order.clone()),
+        Outlook::Busy | Outlook::Deferred | Outlook::Over(_) => None,
+    },
+    wakes: |view| {
+        let state = view.state;
+        let retries =
+            state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|trial| trial.retry_at);
+        // Starts wait for both.
+        let held = state.hold_starts_until.max(state.lack.as_ref().map(|lack| lack.until));
+        view.by_facts(retries.chain(held).chain(grant::retry_at(state)))
+    },
+    folds_first: nothing,
+};
 
 /// Orders the next job, or requests the grant that it needs.
 pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {

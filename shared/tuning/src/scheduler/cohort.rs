@@ -1,9 +1,9 @@
-//! Cohorts: the trials of one bracket that pass its rungs together, and where they stand.
+//! Cohorts: the trials of one bracket that pass its rungs together, and their positions.
 //!
-//! Where running trials are stopped, and where they are promoted asynchronously, each bracket has one cohort.
-//! Synchronous: each round of a bracket has one. Trials are promoted among their cohort; a running trial is compared
-//! with the arrivals at its level in all cohorts ([`rungs_at`](crate::state::State::rungs_at)). A cohort records what has happened;
-//! [`crate::decide`] decides what follows.
+//! If running trials are stopped, or trials are promoted asynchronously, each bracket has one cohort. With synchronous
+//! promotion, each round of a bracket has one cohort. A promotion compares the trials of one cohort; a running trial is
+//! compared with the arrivals at its level in all cohorts ([`rungs_at`](crate::state::State::rungs_at)). A cohort
+//! records results; [`crate::decide`] makes the decisions.
 
 use hyperband::promotion::{Passage, allowed, jobs_needed};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
-//! Trials that wait at a rung. Most of them are never promoted, so the state holds only what decides on a promotion.
-//! Configuration and curve are parked: the row of the trial's last job has them, and a promotion brings them back.
+//! Trials that wait at a rung. Most of them are never promoted, so the state holds only the data for a promotion
+//! decision. The configuration and the curve are parked in the row of the trial's last job, and a promotion restores
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //! the money for it. Only a person can raise a quota, so the wait for one expires. The hold ends when the service
 //! accepts a job.
 //!
-//! Lack of capacity is no fault of a trial. The trial is tried again without limit, and no other trial takes its
-//! slot: starts wait, twice as long after each probe that found no instances. The hold ends when a job gets instances.
+//! Lack of capacity is no fault of a trial. The trial is retried without limit, and no other trial takes its slot.
+//! Starts wait, and each probe without instances doubles the wait. The hold ends when a job gets instances.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl State {
     /// Updates the lack of capacity after a fact of time `at` changed job `key`, which had these instances before.
     pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: Time) {
         let Some(job) = self.job(key) else { return };
-        let (after, instances_at) = (Instances::of(job), job.instances_at);
+        let (after, instances_at) = (Instances::of(job), job.instances_at());
         let Some(lack) = &mut self.lack else { return };
         let gained = (!before.had && after.had) || (!before.regained && after.regained);
         if gained && instances_at >= Some(lack.failed_at) {
@@ -128,7 +128,7 @@ impl State {
     }
 
     fn runs(&self) -> bool {
-        self.jobs().any(|(_, _, job)| job.accepted && job.holds_slot())
+        self.jobs().any(|(_, _, job)| job.is_accepted() && job.holds_slot())
     }
 
     /// Records that a start was deferred at `at`; `quota_answer` = for a quota, with this answer of the service.
@@ -193,7 +193,7 @@ fn is_below_need(answer: &str) -> bool {
 
 /// Returns whether the trial of a job continues on demand when spot capacity fails.
 pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
-    definition.job.spot && definition.spot_fallback && !job.on_demand
+    definition.job.spot && definition.spot_fallback && !job.order.on_demand
 }
 
 /// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
@@ -217,7 +217,7 @@ fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
 /// Returns whether the trial of a job without capacity continues at once on other instances: some are not known to
 /// lack capacity, and the trial has not tried all since it last waited.
 pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {
-    let mut others = definition.job.choices().filter(|choice| *choice != job.instances);
+    let mut others = definition.job.choices().filter(|choice| *choice != job.order.instances);
     trial.instance_switches < count(definition.job.fallbacks.len())
         && others.any(|choice| !lacks_capacity(state, choice))
 }

@@ -1,4 +1,4 @@
-//! Failed jobs by cause: what their failure reasons have in common.
+//! Failed jobs by cause: the common part of their failure reasons.
 //!
 //! The rules compare causes ([`crate::decide`]): a change of [`cause`] or of [`is_same`] changes decisions.
 

@@ -1,4 +1,4 @@
-//! What the sampler may know of the trials: the history of those that have ended or wait, and the running ones.
+//! The sampler's view of the trials: the history of ended and waiting trials, and the running trials.
 //!
 //! Only [`SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
 

@@ -5,8 +5,9 @@
 //! higher one is booked and read again.
 
 use crate::definition::Definition;
+use crate::job::Job;
+use crate::job::bill::Stage;
 use crate::job::pool::Pool;
-use crate::job::{Bill, Job};
 use crate::log::fact::JobKey;
 use crate::state::State;
 use crate::state::streams::place_complete;
@@ -23,7 +24,7 @@ impl State {
 
     /// Returns whether a bill was above its reservation, or will be: the job lasts longer than that pays for.
     pub fn has_overrun(&self) -> bool {
-        let extended = |(_, _, job): (JobKey, &Trial, &Job)| job.extension.amount > MicroUsd::ZERO;
+        let extended = |(_, _, job): (JobKey, &Trial, &Job)| job.bill.extension.amount > MicroUsd::ZERO;
         self.ledger.has_overrun() || self.jobs().any(extended)
     }
 
@@ -51,24 +52,25 @@ impl State {
 
     /// Books a bill of job `key`. The first one frees its reservation, except the part that pays for kept instances. Of a
     /// later one, the difference is booked.
-    pub(crate) fn book_bill(&mut self, definition: &Definition, key: JobKey, bill: Bill) {
+    pub(crate) fn book_bill(&mut self, definition: &Definition, key: JobKey, seconds: u64, amount: MicroUsd) {
         let Some(job) = self.billed_job_mut(key) else { return };
-        let before = job.bill.replace(bill).map(|bill| bill.amount);
+        let before = job.bill.amount();
+        job.bill.book(seconds, amount);
         let pool = kept_instances(definition, key, job);
         // The reservation of a settled job grows with the margin, but none of it is reserved any more.
         let reservation =
-            job.reservation.minus(pool.as_ref().map_or(MicroUsd::ZERO, |pool| pool.reservation));
+            job.bill.reservation.minus(pool.as_ref().map_or(MicroUsd::ZERO, |pool| pool.reservation));
         // What the job reserved more while it ran is part of the excess: later jobs can last as long.
-        let excess = bill.amount.minus(reservation.minus(job.extension.amount));
+        let excess = amount.minus(reservation.minus(job.bill.extension.amount));
         match before {
             None => {
                 self.pools.extend(pool);
-                self.settle(reservation, bill.amount, excess);
+                self.settle(reservation, amount, excess);
             }
-            Some(before) => self.settle(MicroUsd::ZERO, bill.amount.minus(before), excess),
+            Some(before) => self.settle(MicroUsd::ZERO, amount.minus(before), excess),
         }
         if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
-            (best.billable_seconds, best.cost) = (bill.seconds, Some(bill.amount));
+            (best.billable_seconds, best.cost) = (Some(seconds), Some(amount));
         }
         self.forget_final_bills();
     }
@@ -76,9 +78,9 @@ impl State {
     /// Reserves more for a job that lasts longer than its reservation pays for, even above the cap.
     pub(crate) fn extend_reservation(&mut self, key: JobKey, seconds: u64, amount: MicroUsd) {
         let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) else { return };
-        job.reservation = job.reservation.plus(amount);
-        job.extension.seconds = seconds;
-        job.extension.amount = job.extension.amount.plus(amount);
+        job.bill.reservation = job.bill.reservation.plus(amount);
+        job.bill.extension.seconds = seconds;
+        job.bill.extension.amount = job.bill.extension.amount.plus(amount);
         self.ledger.raise(amount);
     }
 
@@ -87,7 +89,7 @@ impl State {
         let bill = if crate::planted!(LateBillSettledAtZero) { MicroUsd::ZERO } else { amount };
         self.settle(amount, bill, MicroUsd::ZERO);
         if let Some(job) = self.billed_job_mut(key) {
-            job.bill = Some(Bill { seconds: None, amount });
+            job.bill.stage = Stage::InFull(amount);
         }
         if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
             (best.cost, best.settled_in_full) = (Some(amount), true);
@@ -98,7 +100,7 @@ impl State {
 
     /// Removes the concluded jobs whose bill is final.
     pub(crate) fn forget_final_bills(&mut self) {
-        self.billing.retain(|(_, job)| !job.has_final_bill());
+        self.billing.retain(|(_, job)| !job.bill.is_final());
     }
 
     /// Settles a warm pool.
@@ -126,7 +128,7 @@ impl State {
         let live = self.trials.values_mut().filter_map(|trial| trial.job.as_mut());
         for job in live.chain(self.billing.iter_mut().map(|(_, job)| job)) {
             // A bill that rises later is compared with a reservation that has the whole margin.
-            job.reservation = job.reservation.plus(more);
+            job.bill.reservation = job.bill.reservation.plus(more);
             if !job.is_closed() {
                 self.ledger.raise(more);
             }
@@ -136,10 +138,11 @@ impl State {
 
 /// Returns the warm pool of a billed job that kept its instances.
 fn kept_instances(definition: &Definition, key: JobKey, job: &Job) -> Option<Pool> {
-    let never_ran = job.started.is_none() && job.bill.is_none_or(|bill| bill.seconds == Some(0));
-    if job.limits.keep_alive_seconds == 0 || never_ran {
+    let never_ran = job.started().is_none() && job.bill.seconds().unwrap_or(0) == 0;
+    if job.order.limits.keep_alive_seconds == 0 || never_ran {
         return None;
     }
-    let reservation = definition.pool_worst_case(job.limits, job.instances).unwrap_or(MicroUsd::ZERO);
-    Some(Pool::new(key, job, reservation, job.ended.unwrap_or(job.end_at)))
+    let reservation =
+        definition.pool_worst_case(job.order.limits, job.order.instances).unwrap_or(MicroUsd::ZERO);
+    Some(Pool::new(key, job, reservation, job.stopped_running_at()?))
 }

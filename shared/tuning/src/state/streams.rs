@@ -1,4 +1,4 @@
-//! Places the log streams of jobs once all is known of them.
+//! Places the log streams of jobs once all their lines are known.
 
 use crate::definition::Definition;
 use crate::log::fact::{JobEnd, JobKey};
@@ -28,7 +28,7 @@ pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: Jo
 /// known about other streams, so their lines enter no curve.
 pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return };
-    let Some(end) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.end) else { return };
+    let Some(end) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.end()) else { return };
     let level = trial.goal(definition);
     let had = definition.level_below(trial.bracket, trial.next_rung);
     // Epochs before this job, plus the epochs trained in all starts since.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::log::fact::JobKey;
-use crate::log::ruling::Ruling;
+use crate::log::ruling::{Ruling, SearchRuling};
 use crate::scheduler::{Parked, Waiting};
 use crate::state::State;
 use crate::trial::Trial;
@@ -16,7 +16,7 @@ impl State {
     /// Returns the last job of the trial that `ruling` promotes, if that trial is parked and not at hand. The row of the
     /// job has what [`State::bring`] needs.
     pub fn lacks(&self, ruling: &Ruling) -> Option<JobKey> {
-        let Ruling::TrialPromoted { trial, .. } = ruling else { return None };
+        let Ruling::Search(SearchRuling::TrialPromoted { trial, .. }) = ruling else { return None };
         let waiting = self.waiting.get(trial).filter(|_| self.parked.get(*trial).is_none())?;
         Some(waiting.last_job(*trial))
     }
@@ -24,7 +24,9 @@ impl State {
     /// Returns the last job and the parked part of the trial that `ruling` makes wait without a job of its own, and that
     /// still waits. The row of that job must get the lines that arrived late.
     pub fn parked_late(&self, ruling: &Ruling) -> Option<(JobKey, &Parked)> {
-        let Ruling::RungReached { job: None, trial, rung, .. } = ruling else { return None };
+        let Ruling::Search(SearchRuling::RungReached { job: None, trial, rung, .. }) = ruling else {
+            return None;
+        };
         let waiting = self.waiting.get(trial).filter(|waiting| waiting.rung == *rung)?;
         Some((waiting.last_job(*trial), self.parked.get(*trial)?))
     }

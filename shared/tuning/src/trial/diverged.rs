@@ -1,5 +1,5 @@
-//! Diverged trials: a model whose objective is no finite number does not recover. Its trial is stopped in every bracket and
-//! strategy, also where no rung is left that would judge it.
+//! Diverged trials: a model whose objective is not a finite number does not recover. Its trial is stopped in every
+//! bracket and strategy, even if no remaining rung would judge it.
 
 use crate::definition::Definition;
 use crate::log::reasons::StopWhy;

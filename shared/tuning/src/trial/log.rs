@@ -1,15 +1,16 @@
 //! The rest of an ended job's log: the lines that are still unknown when the job ends.
 //!
-//! Log lines take their own way and can be lost, so the end of a job does not show that its last value is known. A job
-//! whose epochs are all known needs no further line and is concluded at once. The log of any other job that ran is read
-//! first. Where no decision needs its lines, it is read at once; else only when its last lines are sure to be readable.
+//! Log lines are delivered separately and can be lost, so the end of a job does not show that its last value is known.
+//! A job whose epochs are all known needs no further line and is concluded at once. The log of any other job that ran
+//! is read first. If no decision needs its lines, the log is read at once. Otherwise, it is read only when its last
+//! lines are certain to be readable.
 
 use crate::definition::Definition;
 use crate::job::Job;
+use crate::job::inquiry::Inquiry;
 use crate::log::fact::JobEnd;
 use crate::trial::Trial;
 use crate::unit::ids::count;
-use crate::unit::limits::SETTLE_DEADLINE;
 use crate::unit::time::Time;
 
 /// Returns whether all is known of a job: its end, the lines that a decision can need, and its bill. A job whose trial
@@ -21,30 +22,28 @@ pub(crate) fn is_complete(definition: &Definition, clock: Time, trial: &Trial, j
 /// Returns whether a trial can arrive at its rung before the bill of its job: the end shows that the job ran, and all its
 /// stored lines are folded, as before a bill. Without the read of its log that is sure for one stream from the start.
 fn precedes_bill(definition: &Definition, trial: &Trial, job: &Job) -> bool {
-    let has_run = job.end.is_some() && job.started.is_some();
-    let is_whole = trial.streams.len() == 1 && job.checkpoint_epochs.is_zero();
-    definition.promotes().is_some() && has_run && (job.rest_read || is_whole)
+    let has_run = job.end().is_some() && job.started().is_some();
+    let is_whole = trial.streams.len() == 1 && job.order.checkpoint_epochs.is_zero();
+    definition.promotes().is_some() && has_run && (job.rest == Inquiry::Answered || is_whole)
 }
 
 /// Returns whether all lines of an ended job that a decision can need are known, or will not be.
 pub(crate) fn is_known(definition: &Definition, clock: Time, trial: &Trial, job: &Job) -> bool {
-    let given_up = || {
-        let in_full = job.bill.is_some_and(|bill| bill.seconds.is_none());
-        in_full || deadline_of(job).is_some_and(|deadline| clock >= deadline)
-    };
-    job.rest_read || !has_run(trial, job) || has_all_epochs(definition, trial, job) || given_up()
-}
-
-/// Returns when the wait for the log of an ended job is over.
-pub(crate) fn deadline_of(job: &Job) -> Option<Time> {
-    job.rest_awaited_since.map(|since| since + SETTLE_DEADLINE)
+    let given_up =
+        || job.bill.is_in_full() || job.rest.expires_at().is_some_and(|deadline| clock >= deadline);
+    job.rest == Inquiry::Answered
+        || !has_run(trial, job)
+        || has_all_epochs(definition, trial, job)
+        || given_up()
 }
 
 fn has_run(trial: &Trial, job: &Job) -> bool {
-    if job.never_started || job.refused.is_some() {
+    if job.is_void() {
         return false;
     }
-    job.had_instances() || job.started.is_some() || trial.streams.iter().any(|s| s.attempt == job.attempt)
+    job.had_instances()
+        || job.started().is_some()
+        || trial.streams.iter().any(|s| s.attempt == job.order.attempt)
 }
 
 /// Returns whether every epoch of a completed job has its line, and the latest one is the last. Any other job can have
@@ -53,9 +52,9 @@ fn has_run(trial: &Trial, job: &Job) -> bool {
 /// The lines of a stream that is not placed yet can be counted only if it is the trial's first.
 fn has_all_epochs(definition: &Definition, trial: &Trial, job: &Job) -> bool {
     let goal = trial.goal(definition);
-    let own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+    let own = trial.streams.iter().filter(|stream| stream.attempt == job.order.attempt);
     let ends = own.filter_map(|stream| stream.span.map(|(_, (at, last))| (at, last, stream)));
-    let completed = job.stop.is_none() && job.end == Some(JobEnd::Completed);
+    let completed = job.stop.is_none() && job.end() == Some(JobEnd::Completed);
     ends.max_by_key(|(at, _, _)| *at).is_some_and(|(_, last, stream)| {
         let (first, lines) = (trial.streams.len() == 1, stream.lines.len().max(stream.unplaced_lines.len()));
         let known = if stream.unplaced { if first { lines } else { 0 } } else { trial.curve.len() };

@@ -1,12 +1,12 @@
 //! The log streams of a trial: from log lines to (epoch, value) points of its curve.
 //!
-//! The epoch of a line is the index captured from it, else the line's rank by (time, id) in its stream. Both count
-//! from the epochs that the trial had when the stream began. Where a promoted program restarts its count, that number
-//! is known only when the job has ended: until then the lines of the stream are held ([`crate::state::streams`]). The
-//! first value at an epoch stands: late and duplicate lines change nothing.
+//! The epoch of a line is the index captured from it, else the line's rank by (time, id) in its stream. Both count from
+//! the epochs that the trial had when the stream began. If a promoted program restarts its count, the number of these
+//! epochs is known only when the job has ended. Until then, the lines of the stream are held
+//! ([`crate::state::streams`]). The first value at an epoch stands: late and duplicate lines change nothing.
 //!
-//! A line with a value may lack an index that an earlier line has. The epoch of that line then holds for it
-//! ([`numbered`]).
+//! A line with a value may lack an index that an earlier line has. The value then belongs to the epoch of the earlier
+//! line ([`numbered`]).
 
 use std::collections::BTreeMap;
 
@@ -197,7 +197,7 @@ fn note_repeated_value(
     known: Option<&Option<f64>>,
     value: Option<f64>,
 ) -> bool {
-    if job.is_none_or(|job| job.attempt != stream.attempt || job.checkpoint_epochs != epoch) {
+    if job.is_none_or(|job| job.order.attempt != stream.attempt || job.order.checkpoint_epochs != epoch) {
         return false;
     }
     let bits = |value: Option<f64>| value.map(f64::to_bits);
@@ -341,7 +341,9 @@ pub(crate) fn keep_latest<T>(lines: &mut Vec<T>) {
 /// Returns whether a trial whose job logs a line can still train to its end.
 pub(crate) fn can_be_finalist(trial: &Trial, key: JobKey) -> bool {
     let stops = trial.stop_why.is_some() || trial.stop_requested;
-    let runs =
-        trial.job.as_ref().is_none_or(|job| job.trial_stop().is_none() && job.end.is_none_or(JobEnd::counts));
+    let runs = trial
+        .job
+        .as_ref()
+        .is_none_or(|job| job.trial_stop().is_none() && job.end().is_none_or(JobEnd::counts));
     !stops && runs && trial.refit.is_none() && key.attempt == trial.attempts
 }

@@ -8,7 +8,7 @@ use crate::definition::{Definition, JobLimits};
 use crate::job::Job;
 use crate::log::fact::{JobEnd, JobKey, JobPhase};
 use crate::log::reasons::StopWhy;
-use crate::log::ruling::Ruling;
+use crate::log::ruling::{Booking, Ruling};
 use crate::trial::Trial;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, ChoiceId};
@@ -101,22 +101,18 @@ impl JobSummary {
     /// Takes what `ruling` books for the concluded job.
     pub fn book(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::BillBooked { seconds, amount, .. } => {
+            Ruling::Booking(Booking::BillBooked { seconds, amount, .. }) => {
                 (self.billable_seconds, self.cost) = (Some(*seconds), Some(*amount));
             }
-            Ruling::SettledInFull { amount, .. } => {
+            Ruling::Booking(Booking::SettledInFull { amount, .. }) => {
                 (self.cost, self.settled_in_full) = (Some(*amount), true);
             }
-            Ruling::PoolClosed { seconds, amount, .. } => {
+            Ruling::Booking(Booking::PoolClosed { seconds, amount, .. }) => {
                 (self.retained_seconds, self.retained_cost) = (*seconds, Some(*amount));
             }
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
+            Ruling::Search(_)
+            | Ruling::Attempt(_)
+            | Ruling::Booking(Booking::ReservationExtended { .. })
             | Ruling::TuningEnding { .. }
             | Ruling::Order(_) => {}
         }
@@ -125,40 +121,40 @@ impl JobSummary {
 
 /// Returns the summary of a job of `trial` as the job is now, without its best value.
 pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
-    let never_started = job.never_started || job.refused.is_some();
+    let never_started = job.is_void();
     // The values of a trial do not belong to an attempt that never ran or logged nothing.
-    let emitted = !never_started && trial.last_line_attempt == job.attempt;
-    let last_value = trial.last_value(job.attempt).filter(|_| emitted);
+    let emitted = !never_started && trial.last_line_attempt == job.order.attempt;
+    let last_value = trial.last_value(job.order.attempt).filter(|_| emitted);
     JobSummary {
         job: key,
         bracket: trial.bracket,
         configuration: trial.configuration.clone(),
-        phase: job.phase,
-        end: job.end,
-        ordered: job.ordered,
-        started: job.started,
-        ended: job.ended,
-        stop: job.stop,
-        message: job.message.clone().or_else(|| job.refused.clone()),
+        phase: job.phase(),
+        end: job.end(),
+        ordered: job.order.at,
+        started: job.started(),
+        ended: job.ended(),
+        stop: job.stop_why(),
+        message: job.message.clone().or_else(|| job.refused().map(str::to_owned)),
         never_started,
         last_value,
         best_value: None,
         resource: trial.resource(),
         rungs_passed: trial.next_rung.0,
-        level: job.level,
+        level: job.order.level,
         resumed_from: resumed_from(trial, job),
         repeats_from: job.repeats_from,
         concluded: false,
-        limits: job.limits,
-        on_demand: job.on_demand,
-        instances: job.instances,
-        reservation: job.reservation,
-        billable_seconds: job.bill.and_then(|bill| bill.seconds),
-        cost: job.bill.map(|bill| bill.amount),
+        limits: job.order.limits,
+        on_demand: job.order.on_demand,
+        instances: job.order.instances,
+        reservation: job.bill.reservation,
+        billable_seconds: job.bill.seconds(),
+        cost: job.bill.amount(),
         retained_seconds: None,
         retained_cost: None,
-        settled_in_full: job.bill.is_some_and(|bill| bill.seconds.is_none()),
-        interruptions: job.interruptions,
+        settled_in_full: job.bill.is_in_full(),
+        interruptions: job.interruptions(),
         metrics: job.metrics.clone(),
         curve: thinned(trial),
     }
@@ -166,15 +162,17 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
 
 /// Returns the epoch from which a job resumed its checkpoint, once a line of the job shows that it did.
 fn resumed_from(trial: &Trial, job: &Job) -> Option<Epochs> {
-    let mut own = trial.streams.iter().filter(|stream| stream.attempt == job.attempt && !stream.unplaced);
+    let mut own =
+        trial.streams.iter().filter(|stream| stream.attempt == job.order.attempt && !stream.unplaced);
     let shown = own.any(|stream| stream.span.is_some());
-    (!job.checkpoint_epochs.is_zero() && job.repeats_from.is_none() && shown).then_some(job.checkpoint_epochs)
+    (!job.order.checkpoint_epochs.is_zero() && job.repeats_from.is_none() && shown)
+        .then_some(job.order.checkpoint_epochs)
 }
 
 /// Like [`summary`], but with the best value, which depends on the direction of the objective.
 pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let direction = definition.direction();
-    let last = trial.last_value(job.attempt);
+    let last = trial.last_value(job.order.attempt);
     let values = trial.curve.values().flatten().copied().chain(last);
     let best = values.fold(None, |best: Option<f64>, value| {
         Some(best.filter(|best| !improves(direction, value, *best)).unwrap_or(value))

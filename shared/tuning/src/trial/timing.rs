@@ -45,7 +45,7 @@ impl Goal {
 
     /// Returns the goal of a job that is ordered or runs.
     pub(crate) fn of_job(definition: &Definition, job: &Job) -> Self {
-        job.level.map_or(Self::Last, |level| Self::at(definition, level))
+        job.order.level.map_or(Self::Last, |level| Self::at(definition, level))
     }
 
     fn at(definition: &Definition, level: Epochs) -> Self {
@@ -93,11 +93,11 @@ pub(crate) struct Timing {
 impl Timing {
     /// Returns the times of `job`, which may still run.
     pub(crate) fn of(definition: &Definition, trial: &Trial, job: &Job) -> Self {
-        let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.attempt);
+        let mut streams = trial.streams.iter().filter(|stream| stream.attempt == job.order.attempt);
         let Some(stream) = streams.next_back() else { return Self::default() };
         let Some(((first_at, first), (last_at, last))) = stream.span else { return Self::default() };
         // After an interruption the first line of the last run does not show the start-up time.
-        let started = job.started.filter(|_| streams.next().is_none());
+        let started = job.started().filter(|_| streams.next().is_none());
         Self {
             epoch: (last_at - first_at).divided((last - first).0).map(Millis::or_zero),
             startup: started.map(|started| (first_at - started).or_zero()),
@@ -112,13 +112,13 @@ impl Timing {
 /// of later jobs contain such a tail. A job that was stopped there counts without: the next grace is three times as long.
 /// A job that trained beyond `MaxResource` was not in its tail.
 fn tail(definition: &Definition, trial: &Trial, job: &Job, last_line: Time) -> Option<Millis> {
-    let tail = (job.ended? - last_line).or_zero();
+    let tail = (job.ended()? - last_line).or_zero();
     let has_all = trial.resource() >= trial.goal(definition);
     let is_beyond = trial.resource() > definition.largest_resource();
     match job.end_by_limit()? {
         JobEnd::Completed => Some(tail),
         JobEnd::MaxRuntime => has_all.then_some(tail * TAIL_FACTOR),
-        JobEnd::Stopped => (job.stop == Some(StopWhy::MaxResource) && !is_beyond).then_some(tail),
+        JobEnd::Stopped => (job.stop_why() == Some(StopWhy::MaxResource) && !is_beyond).then_some(tail),
         JobEnd::MaxWait | JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError => None,
     }
 }

@@ -1,7 +1,7 @@
-//! Counts the entries of rungs that the decider looks at, so that a test can bound the work of a step. A release build
+//! Counts the entries of rungs that the decider reads, so that a test can bound the work of a step. A release build
 //! counts nothing.
 //!
-//! Everything else that a step looks at belongs to live trials, of which there are at most as many as parallel jobs and
+//! All other data that a step reads belongs to live trials. Their number is at most the number of parallel jobs and of
 //! trials about to start.
 
 use std::cell::Cell;

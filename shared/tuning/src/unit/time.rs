@@ -1,5 +1,5 @@
-//! Points in time and spans of time, in milliseconds. Their arithmetic saturates: a sum beyond the range is the end of
-//! the range, so that an absurd time on a fact can neither overflow nor stop a tuning.
+//! Points in time and spans of time, in milliseconds. Their arithmetic saturates: a sum beyond the range becomes the
+//! end of the range. An absurd time on a fact can therefore neither overflow nor stop a tuning.
 //!
 //! The decider has no clock. Every [`Time`] comes from a fact, or from the definition.
 

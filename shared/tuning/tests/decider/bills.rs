@@ -166,7 +166,7 @@ fn a_rise_above_the_reservation_raises_all_reservations() {
     let risen = described(60, job(0), Completed, 4_000);
     check_next(&mut run, &[risen], &["bill of 0-0-1: 4000 s, 400000", "overrun notice"]);
     assert_eq!(run.state.ledger.margin, MicroUsd(100 * SECOND));
-    assert_eq!(run.state.job(job(1)).unwrap().reservation, MicroUsd(WORST_CASE + 100 * SECOND));
+    assert_eq!(run.state.job(job(1)).unwrap().bill.reservation, MicroUsd(WORST_CASE + 100 * SECOND));
     // The same bill rises once more: only the difference is another excess.
     check_next(&mut run, &[described(60, job(0), Completed, 4_010)], &["bill of 0-0-1: 4010 s, 401000"]);
     assert_eq!(run.state.ledger.margin, MicroUsd(110 * SECOND));

@@ -1,7 +1,7 @@
 //! Lack of capacity: no trial fails for it, no dollar and no training job is counted for it, and starts wait with one
 //! probe at a time.
 
-use tuning::decide::{deadline, settled_by};
+use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait, Stopped};
 use tuning::log::fact::{Fact, JobPhase, Recorded};
@@ -152,7 +152,7 @@ fn a_tuning_without_capacity_ends_after_its_wait_by_the_sweeper_s_time() {
     check_next(run, &[started(4_000, attempt(0, 2))], &[]);
     check_next(run, &[time_passed(3_659)], &[]);
     assert_eq!(
-        settled_by(&run.definition, &run.state, at(3_660)),
+        must_fold_first(&run.definition, &run.state, at(3_660)),
         [attempt(0, 2)],
         "its facts are folded first"
     );

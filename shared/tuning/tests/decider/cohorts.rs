@@ -3,7 +3,7 @@
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::invariant::{broken, forbids};
 use tuning::log::fact::JobEnd::AlgorithmError;
-use tuning::log::ruling::{Ruling, Verdict};
+use tuning::log::ruling::{Ruling, SearchRuling, Verdict};
 use tuning::scheduler::{Cohort, Rung};
 use tuning::unit::epochs::Epochs;
 
@@ -82,15 +82,17 @@ fn p6_a_synchronous_rung_with_too_many_promotions_breaks_an_invariant() {
 fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_forbidden() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
-    let promoted = |trial, rung, value, rank, continues| Ruling::TrialPromoted {
-        reached_target: false,
-        trial: TrialId(trial),
-        bracket: BracketId(0),
-        round: 0,
-        rung: RungId(rung),
-        level: Epochs(9),
-        value,
-        verdict: Verdict { rank, seen: 2, allowed: 1, continues },
+    let promoted = |trial, rung, value, rank, continues| {
+        Ruling::Search(SearchRuling::TrialPromoted {
+            reached_target: false,
+            trial: TrialId(trial),
+            bracket: BracketId(0),
+            round: 0,
+            rung: RungId(rung),
+            level: Epochs(9),
+            value,
+            verdict: Verdict { rank, seen: 2, allowed: 1, continues },
+        })
     };
     assert_eq!(forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 0, true)), None);
     assert!(

@@ -1,6 +1,6 @@
 //! Deadlines: when the decider must be woken, and which jobs the passing of time settles.
 
-use tuning::decide::{deadline, settled_by};
+use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError};
 use tuning::log::fact::{JobPhase, Recorded};
@@ -98,7 +98,7 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
     let definition = random(9, 3);
     let facts = [started(50, job(0)), ended(60, job(1), Completed), time_passed(130)];
     let run = after(&definition, &facts);
-    let settled = |seconds: i64| settled_by(&run.definition, &run.state, at(seconds));
+    let settled = |seconds: i64| must_fold_first(&run.definition, &run.state, at(seconds));
     assert_eq!(settled(130 + 3_599), []);
     assert_eq!(settled(130 + 3_600), [job(1)]);
     assert_eq!(settled(50 + LIFE + 3_599), [job(1)]);
@@ -108,7 +108,7 @@ fn settled_by_returns_the_jobs_that_a_time_would_settle() {
 #[test]
 fn time_settles_no_closed_job() {
     let run = after(&random(9, 1), &[refused(5, job(0))]);
-    assert_eq!(settled_by(&run.definition, &run.state, Time::MAX), []);
+    assert_eq!(must_fold_first(&run.definition, &run.state, Time::MAX), []);
 }
 
 /// The first of two times in one delivery began the hour for the bill, and the second settled the job in full, although
@@ -116,8 +116,8 @@ fn time_settles_no_closed_job() {
 #[test]
 fn regression_an_ended_job_is_read_before_a_time_that_may_begin_and_end_its_hour() {
     let run = after(&random(9, 1), &[ended(60, job(0), Completed)]);
-    assert_eq!(settled_by(&run.definition, &run.state, at(60 + 3_599)), []);
-    assert_eq!(settled_by(&run.definition, &run.state, at(60 + 3_600)), [job(0)]);
+    assert_eq!(must_fold_first(&run.definition, &run.state, at(60 + 3_599)), []);
+    assert_eq!(must_fold_first(&run.definition, &run.state, at(60 + 3_600)), [job(0)]);
 }
 
 #[test]

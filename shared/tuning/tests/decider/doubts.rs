@@ -153,7 +153,7 @@ fn regression_jobs_that_ended_count_before_they_are_concluded() {
         let mut run = begun(&random(99, 3));
         for second in 1..40 {
             let running: Vec<JobKey> =
-                run.state.jobs().filter(|(_, _, job)| job.end.is_none()).map(|(key, _, _)| key).collect();
+                run.state.jobs().filter(|(_, _, job)| job.end().is_none()).map(|(key, _, _)| key).collect();
             for key in running {
                 run.take(&[ended(second, key, end)]);
             }

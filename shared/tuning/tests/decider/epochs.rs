@@ -320,7 +320,7 @@ fn phases_are_ordered_by_time_in_any_order_of_arrival() {
         let mut run = Run::new(&random(1, 1));
         run.take(&[submitted()]);
         run.take(&order.map(|n: usize| phases[n].clone()));
-        assert_eq!(run.state.job(job(0)).unwrap().phase, JobPhase::Uploading, "{order:?}");
+        assert_eq!(run.state.job(job(0)).unwrap().phase(), JobPhase::Uploading, "{order:?}");
     }
 }
 

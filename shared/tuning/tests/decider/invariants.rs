@@ -5,7 +5,7 @@ use tuning::invariant::{broken, forbids};
 use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::log::ruling::{Order, Ruling, SearchRuling, Verdict};
 use tuning::state::{State, Status};
 use tuning::step::advance;
 use tuning::unit::epochs::Epochs;
@@ -54,7 +54,10 @@ fn reservations_that_differ_from_the_open_jobs_break_an_invariant() {
     );
     // A closed job has no reservation.
     check_broken(
-        |state| state.trials.get_mut(&TrialId(0)).unwrap().job.as_mut().unwrap().never_started = true,
+        |state| {
+            state.trials.get_mut(&TrialId(0)).unwrap().job.as_mut().unwrap().run =
+                tuning::job::run::Run::Void { refused: None }
+        },
         "the reservations of open jobs and warm pools sum to",
     );
 }
@@ -87,15 +90,17 @@ fn an_end_with_live_trials_breaks_an_invariant() {
 fn p6_a_trial_continues_only_by_its_rank_among_the_arrivals() {
     let mut run = running();
     run.take(&[logged(10, job(0), 1, 0.6)]);
-    let judged = |value, rank, continues| Ruling::TrialJudged {
-        trial: TrialId(1),
-        bracket: BracketId(0),
-        rung: RungId(0),
-        level: Epochs(1),
-        resource: Epochs(1),
-        value,
-        average: None,
-        verdict: Verdict { rank, seen: 2, allowed: 1, continues },
+    let judged = |value, rank, continues| {
+        Ruling::Search(SearchRuling::TrialJudged {
+            trial: TrialId(1),
+            bracket: BracketId(0),
+            rung: RungId(0),
+            level: Epochs(1),
+            resource: Epochs(1),
+            value,
+            average: None,
+            verdict: Verdict { rank, seen: 2, allowed: 1, continues },
+        })
     };
     let forbidden = |logged: Option<f64>, ruling: &Ruling| {
         let mut state = run.state.clone();

@@ -4,7 +4,7 @@ use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Scheduling, Strategy};
 use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling};
 use tuning::state::{State, Status};
 use tuning::trial::summary::JobSummary;
 use tuning::unit::limits::{MAX_FACTS_PER_STEP, MAX_PARALLEL_JOBS, MAX_RULINGS_PER_STEP, MAX_TRAINING_JOBS};
@@ -129,7 +129,10 @@ fn the_rows_of_a_step_that_concludes_many_large_jobs_fit_a_transaction() {
     let steps = &run.log[began..];
     assert!(steps.len() > 1, "{} steps", steps.len());
     for step in steps {
-        let summaries = step.rulings.iter().filter(|ruling| matches!(ruling, Ruling::TrialFinished { .. }));
+        let summaries = step
+            .rulings
+            .iter()
+            .filter(|ruling| matches!(ruling, Ruling::Attempt(AttemptRuling::TrialFinished { .. })));
         // An action repeats the order of its step.
         let bytes = largest * summaries.count() + 2 * serde_json::to_string(step).unwrap().len();
         assert!(bytes < TRANSACTION_BYTES, "{bytes} bytes in a transaction");

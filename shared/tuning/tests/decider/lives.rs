@@ -49,7 +49,7 @@ fn states_of_the_same_second_follow_the_usual_order_of_a_job() {
         for later in &order[index + 1..] {
             for pair in [[*earlier, *later], [*later, *earlier]] {
                 let job = job_after(&pair.map(|reported| phase(5, job(0), reported)));
-                assert_eq!(job.phase, *later, "{pair:?}");
+                assert_eq!(job.phase(), *later, "{pair:?}");
             }
         }
     }
@@ -58,7 +58,7 @@ fn states_of_the_same_second_follow_the_usual_order_of_a_job() {
 #[test]
 fn the_state_with_the_latest_time_is_current() {
     let job = job_after(&[phase(5, job(0), JobPhase::Training), phase(6, job(0), JobPhase::Starting)]);
-    assert_eq!((job.phase, job.phase_at), (JobPhase::Starting, at(6)));
+    assert_eq!((job.phase(), job.phase_at()), (JobPhase::Starting, Some(at(6))));
 }
 
 #[test]
@@ -66,7 +66,10 @@ fn the_first_reported_end_of_a_job_is_final() {
     let facts =
         [ended(50, job(0), Stopped), phase(60, job(0), JobPhase::Training), ended(70, job(0), Completed)];
     let job = job_after(&facts);
-    assert_eq!((job.end, job.end_at, job.phase), (Some(Stopped), at(50), JobPhase::Ended(Stopped)));
+    assert_eq!(
+        (job.end(), job.phase_at(), job.phase()),
+        (Some(Stopped), Some(at(50)), JobPhase::Ended(Stopped))
+    );
 }
 
 #[test]
@@ -79,7 +82,7 @@ fn every_interruption_counts_once() {
         interrupted(9),
         phase(8, job(0), JobPhase::Training),
     ];
-    assert_eq!(job_after(&facts).interruptions, 2);
+    assert_eq!(job_after(&facts).interruptions(), 2);
 }
 
 #[test]
@@ -108,7 +111,10 @@ fn the_first_times_and_the_first_message_are_kept() {
         changed(10, JobPhase::Uploading, (None, Some(at(10))), None),
     ];
     let job = job_after(&facts);
-    assert_eq!((job.started, job.ended, job.message.as_deref()), (Some(at(4)), Some(at(9)), Some("slow")));
+    assert_eq!(
+        (job.started(), job.ended(), job.message.as_deref()),
+        (Some(at(4)), Some(at(9)), Some("slow"))
+    );
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn every_sign_of_life_proves_that_the_job_exists() {
     ];
     for sign in signs {
         let run = after(std::slice::from_ref(&sign));
-        assert!(run.state.job(job(0)).unwrap().accepted, "{sign:?}");
+        assert!(run.state.job(job(0)).unwrap().is_accepted(), "{sign:?}");
         // Facts that deny the start of an accepted job are ignored.
         check(&random(9, 1), &[submitted(), sign.clone()], &[never_started(9, job(0))], &[]);
         check(&random(9, 1), &[submitted(), sign], &[refused(9, job(0))], &[]);
@@ -149,7 +155,7 @@ fn a_refusal_for_a_foreign_job_of_the_name_counts_in_spite_of_its_signs() {
 #[test]
 fn an_accepted_stop_counts_once() {
     let run = after(&[stop_accepted(5, job(0))]);
-    assert!(run.state.job(job(0)).unwrap().stop_accepted);
+    assert!(run.state.job(job(0)).unwrap().is_accepted());
     check(&random(9, 1), &[submitted(), stop_accepted(5, job(0))], &[stop_accepted(6, job(0))], &[]);
 }
 
@@ -159,7 +165,7 @@ fn facts_of_another_attempt_do_not_change_a_job() {
     // The second attempt runs, and the end of the first attempt arrives again.
     let run = check(&jobs(9, 1), &given, &[ended(60, job(0), AlgorithmError), started(97, job(0))], &[]);
     let job = run.state.job(attempt(0, 2)).unwrap();
-    assert_eq!((job.end, job.accepted), (None, false));
+    assert_eq!((job.end(), job.is_accepted()), (None, false));
     assert_eq!(run.state.job(attempt(0, 1)), None);
 }
 
@@ -214,6 +220,6 @@ fn a_bill_covers_all_instances_and_their_volumes() {
 fn facts_of_a_job_at_another_rung_do_not_change_a_job() {
     let other = tuning::log::fact::JobKey { trial: TrialId(0), rung: RungId(1), attempt: 1 };
     let run = check(&random(9, 1), &[submitted()], &[started(5, other), ended(6, other, Completed)], &[]);
-    assert!(!run.state.job(job(0)).unwrap().accepted);
+    assert!(!run.state.job(job(0)).unwrap().is_accepted());
     assert_eq!(run.state.job(other), None);
 }

@@ -383,7 +383,9 @@ impl Machine {
                 }
             } else if self.run.state.is_ended() {
                 return self.check_finished();
-            } else if let Some((job, _)) = self.run.state.billing.iter().find(|(_, job)| job.bill.is_some()) {
+            } else if let Some((job, _)) =
+                self.run.state.billing.iter().find(|(_, job)| job.bill.amount().is_some())
+            {
                 let job = *job;
                 self.describe(job);
                 self.confirm(job);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tuning::definition::{Definition, Objective};
 use tuning::log::fact::{Fact, JobEnd, Recorded};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, Ruling, SearchRuling};
 use tuning::unit::epochs::Epochs;
 
 use crate::support::bench::{Bench, Program};
@@ -130,7 +130,7 @@ impl Model {
 }
 
 fn judged(ruling: &Ruling) -> Option<Judged> {
-    if let Ruling::TrialJudged { trial, bracket, rung, value, verdict, .. } = ruling {
+    if let Ruling::Search(SearchRuling::TrialJudged { trial, bracket, rung, value, verdict, .. }) = ruling {
         Some((trial.0, bracket.0, rung.0, *value, verdict.continues))
     } else {
         None

@@ -86,7 +86,7 @@ fn p1_the_excess_of_a_bill_raises_the_reservations_of_running_and_later_jobs() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let when = [described(9_000, job(0), Completed, 4_000)];
     let run = &mut check(&definition, &given, &when, &["overrun notice", "trial 0 completed", "start 2-0-1"]);
-    let reserved = |run: &Run, trial| run.state.job(job(trial)).unwrap().reservation;
+    let reserved = |run: &Run, trial| run.state.job(job(trial)).unwrap().bill.reservation;
     assert_eq!(reserved(run, 1), MicroUsd(WORST_CASE + excess));
     assert_eq!(reserved(run, 2), MicroUsd(WORST_CASE + excess));
     // The rest of the cap, a worst case, does not pay a raised reservation. A bill within one is no excess.
@@ -221,7 +221,7 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
     };
     // The usual limit is 280 % of 90 seconds after one timed job, and the least useful one 190 % of 70 seconds.
     let start = ["trial 0 completed", "notice: 80 % of the cap", "start 1-0-1"];
-    let limit = |run: &Run| run.state.job(job(1)).unwrap().limits.max_runtime_seconds;
+    let limit = |run: &Run| run.state.job(job(1)).unwrap().order.limits.max_runtime_seconds;
     assert_eq!(limit(&after(600, &start)), 252);
     let run = after(450, &start);
     assert_eq!((limit(&run), run.state.ledger.available()), (150, Some(MicroUsd::ZERO)));
@@ -275,7 +275,7 @@ fn after_five_timed_jobs_the_last_job_needs_110_percent_of_the_usual_time() {
     let expect = ["trial 4 completed", "notice: 80 % of the cap", "start 5-0-1"];
     let run = check(&definition, &given, &[last_bill], &expect);
     assert_eq!(run.state.timings.epoch_ms.len(), 5);
-    assert_eq!(run.state.job(job(5)).unwrap().limits.max_runtime_seconds, 1_000);
+    assert_eq!(run.state.job(job(5)).unwrap().order.limits.max_runtime_seconds, 1_000);
 }
 
 /// Without a timed epoch the decider cannot estimate whether the job would finish.

@@ -2,7 +2,9 @@
 
 use tuning::log::fact::{Fact, JobEnd};
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
+use tuning::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling,
+};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 
@@ -41,7 +43,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
         Some("pool-7-0-2-2")
     );
     assert_eq!(id(Ruling::Order(Order::Pool(PoolOrder::Release { job }))).as_deref(), Some("release-7-0-2"));
-    assert_eq!(id(Ruling::PoolClosed { job, seconds: None, amount: MicroUsd(1) }), None);
+    assert_eq!(id(Ruling::Booking(Booking::PoolClosed { job, seconds: None, amount: MicroUsd(1) })), None);
     assert_eq!(
         id(Ruling::Order(Order::Read(ReadOrder::Silence { job, since: Time(9) }))).as_deref(),
         Some("look-7-0-2-9")
@@ -71,10 +73,15 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
         Some("notice-ended")
     );
     assert_eq!(id(Ruling::TuningEnding { why: EndReason::Stopped }), None);
-    let waits = Ruling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: Time(0) };
+    let waits =
+        Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why: RetryWhy::Capacity, not_before: Time(0) });
     assert_eq!(waits.concludes(), Some(job));
     assert_eq!(id(waits), None);
-    let finished = Ruling::TrialFinished { job: Some(job), trial: TrialId(7), how: TrialEnd::Completed };
+    let finished = Ruling::Attempt(AttemptRuling::TrialFinished {
+        job: Some(job),
+        trial: TrialId(7),
+        how: TrialEnd::Completed,
+    });
     assert_eq!(finished.concludes(), Some(job));
     assert_eq!(id(finished), None);
     assert_eq!(Ruling::Order(Order::Read(ReadOrder::Bill { job })).concludes(), None);

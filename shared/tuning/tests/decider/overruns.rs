@@ -91,7 +91,7 @@ fn a_trial_whose_cut_job_used_its_reservation_up_is_tried_again() {
     let epochs = (1..=9).map(|epoch| logged(5 + 10 * i64::try_from(epoch).unwrap(), job(0), epoch, 0.5));
     run.take(&epochs.collect::<Vec<_>>());
     run.take(&[ended(100, job(0), Completed), described(100, job(0), Completed, 95)]);
-    let limit = i64::try_from(run.state.job(job(1)).unwrap().limits.max_runtime_seconds).unwrap();
+    let limit = i64::try_from(run.state.job(job(1)).unwrap().order.limits.max_runtime_seconds).unwrap();
     assert!(limit < 3_600, "{limit}");
     run.take(&[in_phase(110, job(1), JobPhase::Training, 110), time_passed(110 + limit)]);
     run.take(&[ended(200 + limit, job(1), Stopped)]);

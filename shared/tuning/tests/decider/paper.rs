@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use search::seed::{Rng, child};
 use tuning::definition::{self, Definition, Objective};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{Order, Ruling, SearchRuling};
 
 use crate::support::bench::{Bench, Program};
 use crate::support::build::*;
@@ -128,7 +128,7 @@ fn compared(bench: &Bench, joined: &[Vec<u32>], table: &[Vec<(u32, u32)>]) -> Ve
     let epochs = bench.epochs();
     let mut compared: Vec<Vec<Vec<u32>>> = table.iter().map(|b| vec![Vec::new(); b.len()]).collect();
     for ruling in &bench.run.rulings {
-        if let Ruling::TrialJudged { trial, bracket, rung, .. } = ruling {
+        if let Ruling::Search(SearchRuling::TrialJudged { trial, bracket, rung, .. }) = ruling {
             compared[bracket.index()][rung.index()].push(trial.0);
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tuning::definition::{Definition, Silence};
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use tuning::state::State;
 use tuning::step::{Step, advance};
 use tuning::unit::epochs::Epochs;
@@ -158,7 +158,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
         let mut failed: BTreeSet<TrialId> = BTreeSet::new();
         for ruling in &world.run.rulings {
             match ruling {
-                Ruling::TrialJudged { trial, level, value, verdict, .. } => {
+                Ruling::Search(SearchRuling::TrialJudged { trial, level, value, verdict, .. }) => {
                     let seen = arrived.entry(*level).or_default();
                     *seen += 1;
                     assert_eq!(verdict.seen, *seen, "seed {seed}: every arrival counts once");
@@ -178,18 +178,12 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                 Ruling::Order(Order::Start { job: JobKey { trial, .. }, .. }) => {
                     assert!(!out.contains(trial) && !failed.contains(trial), "seed {seed}: {ruling:?}");
                 }
-                Ruling::TrialFinished { trial, how: TrialEnd::Failed(_), .. } => {
+                Ruling::Attempt(AttemptRuling::TrialFinished { trial, how: TrialEnd::Failed(_), .. }) => {
                     failed.insert(*trial);
                 }
-                Ruling::RungReached { .. }
-                | Ruling::TrialPromoted { .. }
-                | Ruling::ResourceRepeated { .. }
-                | Ruling::BillBooked { .. }
-                | Ruling::PoolClosed { .. }
-                | Ruling::ReservationExtended { .. }
-                | Ruling::SettledInFull { .. }
-                | Ruling::AttemptAwaited { .. }
-                | Ruling::TrialFinished { .. }
+                Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+                | Ruling::Attempt(_)
+                | Ruling::Booking(_)
                 | Ruling::TuningEnding { .. }
                 | Ruling::Order(
                     Order::Stop { .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_) | Order::Notice(_),

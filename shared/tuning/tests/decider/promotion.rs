@@ -9,7 +9,7 @@ use tuning::definition::{Definition, Scheduling};
 use tuning::log::fact::JobEnd;
 use tuning::log::fact::JobEnd::Completed;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use tuning::scheduler::Arrival;
 use tuning::state::Status;
 
@@ -218,7 +218,7 @@ proptest! {
             if joined > 0 && !emptied {
                 // A trial whose program trained past its level may need no job at the top.
                 let promoted = world.run.rulings.iter().any(|ruling| {
-                    matches!(ruling, Ruling::TrialPromoted { bracket: of, rung, .. } if *of == bracket && rung.next() == last)
+                    matches!(ruling, Ruling::Search(SearchRuling::TrialPromoted { bracket: of, rung, .. }) if *of == bracket && rung.next() == last)
                 });
                 prop_assert!(promoted || top.contains_key(&bracket.0), "bracket {bracket} of {:?}", ordered(&world));
             }
@@ -239,7 +239,7 @@ proptest! {
         definition.epochs.per_attempt = per_attempt;
         let world = play(&definition, Faults { seed, unsaved, ..Faults::default() }, None, 50);
         let reported: BTreeMap<_, _> = world.run.rulings.iter().filter_map(|ruling| {
-            if let Ruling::ResourceRepeated { job, had, from } = ruling { Some((*job, (had.0, from.0))) } else { None }
+            if let Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) = ruling { Some((*job, (had.0, from.0))) } else { None }
         }).collect();
         let mut expect = BTreeMap::new();
         for (job, work) in &world.trained {
@@ -276,7 +276,7 @@ proptest! {
         let faults = Faults { seed, interrupted, unsaved, ..Faults::default() };
         let world = play(&definition, faults, None, 50);
         for ruling in &world.run.rulings {
-            if let Ruling::RungReached { trial, level, resource, value: Some(shown), .. } = ruling
+            if let Ruling::Search(SearchRuling::RungReached { trial, level, resource, value: Some(shown), .. }) = ruling
                 && trial.0 % 10 != 3
             {
                 prop_assert_eq!(resource, level, "{:?}", ruling);
@@ -304,13 +304,13 @@ proptest! {
                     let first = place.insert(job.trial, (*bracket, *round, job.rung)).is_none();
                     *joined.entry((*bracket, *round)).or_default() += u32::from(first);
                 }
-                Ruling::RungReached { trial, bracket, round, rung, value, .. } => {
+                Ruling::Search(SearchRuling::RungReached { trial, bracket, round, rung, value, .. }) => {
                     values.entry((*bracket, *round, *rung)).or_default().push((*trial, *value));
                 }
-                Ruling::TrialFinished { trial, how, .. } if !matches!(how, TrialEnd::Stopped(StopWhy::Rung { .. })) => {
+                Ruling::Attempt(AttemptRuling::TrialFinished { trial, how, .. }) if !matches!(how, TrialEnd::Stopped(StopWhy::Rung { .. })) => {
                         values.entry(place[trial]).or_default().push((*trial, None));
                 }
-                Ruling::TrialPromoted { trial, bracket, round, rung, value, verdict, reached_target, .. } => {
+                Ruling::Search(SearchRuling::TrialPromoted { trial, bracket, round, rung, value, verdict, reached_target, .. }) => {
                     let here = &values[&(*bracket, *round, *rung)];
                     let own = here.iter().find(|(other, _)| other == trial).unwrap().1;
                     prop_assert!(own.is_some() && own == *value, "never a failure: {ruling:?}");

@@ -1,6 +1,6 @@
 //! Account quotas that block every start: what the tuning reserves and orders while it waits, and when it gives up.
 
-use tuning::decide::{deadline, settled_by};
+use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
@@ -95,8 +95,8 @@ fn regression_a_quota_that_is_never_raised_fails_the_tuning_after_a_day_with_adv
     // All stored facts of the job are folded before the tuning fails.
     assert_eq!(
         (
-            settled_by(&run.definition, &run.state, at(DAY + 4)),
-            settled_by(&run.definition, &run.state, at(DAY + 5))
+            must_fold_first(&run.definition, &run.state, at(DAY + 4)),
+            must_fold_first(&run.definition, &run.state, at(DAY + 5))
         ),
         (vec![], vec![job(0)])
     );

@@ -132,7 +132,7 @@ fn the_refit_reserves_the_excess_of_earlier_bills() {
     let given = [submitted(), logged(10, job(0), 9, 0.5)];
     let expect = ["overrun notice", "trial 0 completed", "start 1-0-1 to 9 as refit"];
     let run = &mut check(&refit(jobs(2, 1)), &given, &[described(20, job(0), Completed, 4_000)], &expect);
-    assert_eq!(run.state.job(job(1)).unwrap().reservation, MicroUsd(WORST_CASE + 100 * SECOND));
+    assert_eq!(run.state.job(job(1)).unwrap().bill.reservation, MicroUsd(WORST_CASE + 100 * SECOND));
 }
 
 #[test]

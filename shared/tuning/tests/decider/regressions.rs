@@ -288,7 +288,7 @@ fn regression_the_best_value_after_an_unproven_restart_is_the_incumbent() {
 fn regression_a_job_whose_stop_was_accepted_is_known_to_exist() {
     let given = [submitted(), stop_requested(1)];
     let mut run = check(&random(9, 1), &given, &[stop_accepted(5, job(0))], &[]);
-    assert!(run.state.job(job(0)).unwrap().accepted, "the sweeper looks at the job from now on");
+    assert!(run.state.job(job(0)).unwrap().is_accepted(), "the sweeper looks at the job from now on");
     assert!(tuning::decide::deadline(&run.definition, &run.state).is_some(), "the job has a deadline");
     check_next(&mut run, &[never_started(6, job(0))], &[]);
 }
@@ -373,17 +373,17 @@ fn regression_a_job_is_looked_at_before_it_is_settled_although_its_start_arrives
     check_next(&mut run, &[started(1, job(0))], &[]);
     assert_eq!(tuning::decide::deadline(&run.definition, &run.state), Some(at(80_060)));
     check_next(&mut run, &[time_passed(80_100)], &[]);
-    assert_eq!(tuning::decide::settled_by(&run.definition, &run.state, at(80_100 + 3_600)), [job(0)]);
+    assert_eq!(tuning::decide::must_fold_first(&run.definition, &run.state, at(80_100 + 3_600)), [job(0)]);
     check_next(&mut run, &[seen(80_200, job(0)), time_passed(80_100 + 3_600)], &[]);
-    assert!(run.state.job(job(0)).unwrap().bill.is_none());
+    assert!(run.state.job(job(0)).unwrap().bill.amount().is_none());
 }
 
 #[test]
 fn seeing_a_job_again_at_the_same_time_or_after_its_end_changes_nothing() {
     let given = [submitted(), started(1, job(0)), seen(5_000, job(0))];
     let run = &mut check(&random(1, 1), &given, &[seen(5_000, job(0)), seen(4_000, job(0))], &[]);
-    assert_eq!(run.state.job(job(0)).unwrap().seen_at, at(5_000));
+    assert_eq!(run.state.job(job(0)).unwrap().seen_at(), at(5_000));
     check_next(run, &[ended(5_100, job(0), Completed)], &["bill 0-0-1"]);
     check_next(run, &[seen(5_200, job(0))], &[]);
-    assert_eq!(run.state.job(job(0)).unwrap().seen_at, at(5_100));
+    assert_eq!(run.state.job(job(0)).unwrap().seen_at(), at(5_100));
 }

@@ -121,7 +121,7 @@ fn timed(definition: &Definition) -> Run {
 #[test]
 fn a_limit_that_was_cut_too_short_grows_by_a_factor_up_to_the_user_s_limit() {
     let run = &mut timed(&capped(jobs(20, 1), 9));
-    let limits = |run: &Run, key| run.state.job(key).unwrap().limits.max_runtime_seconds;
+    let limits = |run: &Run, key| run.state.job(key).unwrap().order.limits.max_runtime_seconds;
     assert_eq!(limits(run, job(5)), 288, "160 % of 180 seconds");
     let cut = |at_s, attempt, bill| described(at_s, attempt, MaxRuntime, bill);
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 6000", "start 5-0-2"];
@@ -145,7 +145,7 @@ fn two_cut_jobs(left: u64) -> Run {
     run.take(&[changed(5_900, Some(500 + 2 * (288 + 300) + left), Some(2))]);
     assert_eq!(run.state.jobs().count(), 2);
     let first = run.state.trials.get_mut(&TrialId(5)).and_then(|trial| trial.job.as_mut());
-    first.unwrap().limits.max_runtime_seconds = 486;
+    first.unwrap().order.limits.max_runtime_seconds = 486;
     run
 }
 
@@ -207,7 +207,7 @@ fn limit_after(definition: &Definition, startup: i64, epochs: i64) -> u64 {
         let end = start + startup + (epochs - 1) * 10;
         run.take(&[described(end, job(trial), Completed, 100)]);
     }
-    run.state.job(job(5)).unwrap().limits.max_runtime_seconds
+    run.state.job(job(5)).unwrap().order.limits.max_runtime_seconds
 }
 
 #[test]
@@ -240,7 +240,11 @@ fn regression_without_a_cap_or_grants_the_user_s_runtime_limit_is_sent() {
     run.state.timings.epoch_ms = vec![Millis(10_000); 5];
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 9)]);
-    assert_eq!(run.state.job(job(0)).unwrap().limits.max_runtime_seconds, 144, "grants limit the money");
+    assert_eq!(
+        run.state.job(job(0)).unwrap().order.limits.max_runtime_seconds,
+        144,
+        "grants limit the money"
+    );
 }
 
 #[test]

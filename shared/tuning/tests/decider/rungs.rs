@@ -3,7 +3,7 @@
 use tuning::definition::{Definition, Scheduling};
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::log::fact::{Fact, Recorded};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::unit::epochs::Epochs;
 
 use crate::support::build::*;
@@ -70,7 +70,7 @@ fn a_missing_value_at_the_level_is_replaced_by_the_first_above_it() {
     let run = check(&four(), &[submitted()], &[logged(10, job(0), 2, 0.5)], &expect);
     assert!(matches!(
         run.rulings.last(),
-        Some(Ruling::TrialJudged { level: Epochs(1), resource: Epochs(2), .. })
+        Some(Ruling::Search(SearchRuling::TrialJudged { level: Epochs(1), resource: Epochs(2), .. }))
     ));
 }
 
@@ -260,11 +260,15 @@ fn a_trial_competes_with_its_best_value_up_to_the_level() {
         &[logged(14, job(1), 3, 0.8)],
         &["trial 1 is out at rung 1.0, epoch 3: 2 of 2", "stop 1-0-1: rung 0"],
     );
-    let judged = run
-        .rulings
-        .iter()
-        .find(|ruling| matches!(ruling, Ruling::TrialJudged { trial: TrialId(0), level: Epochs(3), .. }));
-    let Some(Ruling::TrialJudged { resource, value, verdict, .. }) = judged else { panic!("{judged:?}") };
+    let judged = run.rulings.iter().find(|ruling| {
+        matches!(
+            ruling,
+            Ruling::Search(SearchRuling::TrialJudged { trial: TrialId(0), level: Epochs(3), .. })
+        )
+    });
+    let Some(Ruling::Search(SearchRuling::TrialJudged { resource, value, verdict, .. })) = judged else {
+        panic!("{judged:?}")
+    };
     assert_eq!((*resource, *value, verdict.rank), (Epochs(2), Some(0.9), 0));
 }
 

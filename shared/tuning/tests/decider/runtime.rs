@@ -18,7 +18,7 @@ fn begun(seconds: u64, definition: Definition) -> Run {
 
 /// Returns the limits of the live jobs, in seconds.
 fn limits(run: &Run) -> Vec<u64> {
-    run.state.jobs().map(|(_, _, job)| job.limits.max_runtime_seconds).collect()
+    run.state.jobs().map(|(_, _, job)| job.order.limits.max_runtime_seconds).collect()
 }
 
 /// Logs one epoch every `pace` seconds, up to `epochs`.
@@ -91,7 +91,7 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
     run.take(&done(90, on(0, 0), 4, 0.1));
     let promoted = run.state.job(on(2, 1)).unwrap();
     assert_eq!(
-        promoted.limits.max_runtime_seconds, 140,
+        promoted.order.limits.max_runtime_seconds, 140,
         "137.5 % of 5 x 20 seconds and 205 % of a tail of 1"
     );
 }
@@ -126,7 +126,7 @@ fn regression_a_save_at_a_rung_does_not_show_how_long_the_last_one_takes() {
     assert!(limits(&run).iter().any(|seconds| *seconds < 3_600), "at the first rung");
     run.take(&done(80, on(2, 0), 4, 0.9));
     run.take(&done(90, on(0, 0), 4, 0.1));
-    assert_eq!(run.state.job(on(2, 1)).unwrap().limits.max_runtime_seconds, 3_600);
+    assert_eq!(run.state.job(on(2, 1)).unwrap().order.limits.max_runtime_seconds, 3_600);
 }
 
 /// A limit below the user's could end each of the first jobs, and then the cap would pay for no whole job.

@@ -121,7 +121,7 @@ fn after_a_capacity_error_retries_and_new_trials_use_the_next_choice() {
     check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
     check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
-    let reserved = run.state.job(attempt(0, 2)).unwrap().reservation;
+    let reserved = run.state.job(attempt(0, 2)).unwrap().bill.reservation;
     assert_eq!(reserved.0, 2 * WORST_CASE, "the reservation is for the instances that run");
     check_next(
         &mut run,
@@ -303,7 +303,7 @@ fn an_interruption_seen_twice_counts_once() {
     let again = [101, 102, 103].map(|seconds| phase(seconds, job(0), Interrupted));
     check_next(&mut run, &[phase(100, job(0), Interrupted)], &[]);
     check_next(&mut run, &again, &[]);
-    assert_eq!(run.state.job(job(0)).unwrap().interruptions, 1);
+    assert_eq!(run.state.job(job(0)).unwrap().interruptions(), 1);
 }
 
 /// "P6 a rung never promotes a failure": a program failure is not retried either, for any stop reason.
@@ -343,7 +343,7 @@ fn after_a_lack_of_capacity_a_short_spot_job_waits_longer() {
     run.state.timings.epoch_ms = vec![Millis(10_000); 5];
     run.state.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
-    let wait = |run: &Run, key| run.state.job(key).unwrap().limits.max_wait_seconds;
+    let wait = |run: &Run, key| run.state.job(key).unwrap().order.limits.max_wait_seconds;
     assert_eq!(wait(&run, job(0)), Some(144 + 144));
     run.take(&[described(60, job(0), MaxWait, 0), time_passed(95)]);
     assert_eq!(wait(&run, attempt(0, 2)), Some(144 + 900));
@@ -365,7 +365,7 @@ fn regression_a_longer_wait_takes_no_money_of_the_refit() {
         let given = [submitted()];
         let run = &mut check(&definition, &given, &[described(60, job(0), MaxWait, 0)], &expect);
         run.take(&[time_passed(95)]);
-        let limits = run.state.job(attempt(0, 2)).map(|job| job.limits);
+        let limits = run.state.job(attempt(0, 2)).map(|job| job.order.limits);
         assert_eq!(limits.and_then(|limits| limits.max_wait_seconds), Some(wait), "a cap of {cap} seconds");
     }
 }

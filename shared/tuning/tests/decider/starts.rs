@@ -194,7 +194,7 @@ fn a_deferred_start_keeps_its_slot_and_starts_late() {
     let run = &mut check(&random(9, 1), &[submitted()], &[deferred(1, job(0), 60)], &[]);
     check_next(run, &[time_passed(61)], &[]);
     check_next(run, &[started(62, job(0)), deferred(1, job(0), 60)], &[]);
-    assert!(run.state.job(job(0)).unwrap().accepted);
+    assert!(run.state.job(job(0)).unwrap().is_accepted());
 }
 
 #[test]

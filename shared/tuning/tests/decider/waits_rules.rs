@@ -119,7 +119,7 @@ fn a_refit_does_not_arrive_at_a_rung() {
     run.take(&[submitted()]);
     while run.state.refit.is_none() {
         let Some((key, _, job)) = run.state.jobs().next() else { panic!("{:?}", run.rulings) };
-        let (key, level) = (key, u64::from(job.level.unwrap().0));
+        let (key, level) = (key, u64::from(job.order.level.unwrap().0));
         run.take(&done(20 + i64::from(key.trial.0), key, level, 0.4));
     }
     let again = run.state.refit.unwrap();

@@ -1,4 +1,4 @@
-//! The contract of transactions: whole or not at all, once per token, within limits.
+//! The contract of transactions: all or nothing, once per token, within limits.
 //!
 //! Assumes an unused partition key. Never waits for time to pass.
 

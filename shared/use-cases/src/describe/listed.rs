@@ -1,6 +1,6 @@
 //! The entry of a tuning in a list, also of a tuning with unreadable rows.
 //!
-//! A damaged tuning, or one of a newer version after a rollback, must not hide the others, least of all from a user who
+//! A damaged tuning, or one of a newer version after a rollback, must not hide the others, especially from a user who
 //! wants to stop them. Unknown fields are omitted, not invented.
 
 use wire::describe::{SummaryController, TuningBase, TuningSummary};

@@ -1,5 +1,5 @@
-//! Describes one training job: as `SageMaker` does, from the request that created it and the recorded facts, and with its
-//! curve. Never asks the training service.
+//! Describes one training job: as `SageMaker` does, from the request that created it and the recorded facts, and with
+//! its curve. Never calls the training service.
 
 use std::collections::BTreeMap;
 

@@ -125,17 +125,17 @@ impl Jobs {
             estimated_usd: None,
         };
         let Some(job) = state.trials.get(&trial).and_then(|trial| trial.job.as_ref()) else { return cost };
-        if let Some(bill) = job.bill {
-            cost.billed_seconds = cost.billed_seconds.saturating_add(bill.seconds.unwrap_or(0));
-            cost.billed_usd = cost.billed_usd.map(|billed| billed.plus(bill.amount));
-        } else if let Some(started) = job.started {
-            let until = job.ended.unwrap_or(state.now);
+        if let Some(amount) = job.bill.amount() {
+            cost.billed_seconds = cost.billed_seconds.saturating_add(job.bill.seconds().unwrap_or(0));
+            cost.billed_usd = cost.billed_usd.map(|billed| billed.plus(amount));
+        } else if let Some(started) = job.started() {
+            let until = job.ended().unwrap_or(state.now);
             let seconds = (until - started).seconds_rounded_up();
             cost.estimated_seconds = Some(seconds);
             // A job never costs more than its reservation.
             cost.estimated_usd = rate.map(|rate| {
                 rate.cost(seconds, definition.job.instance_count, definition.job.volume_gib)
-                    .min(job.reservation)
+                    .min(job.bill.reservation)
             });
         }
         cost

@@ -1,13 +1,15 @@
 //! Results that arrived after a decision and did not change it.
 //!
-//! A result is late in three cases: it arrived after the trial was stopped or completed (it still counts towards the
-//! best value seen), it belongs to an epoch below the one that a rung had already compared, or it arrived after the
-//! trial was over (no step contains it, but its fact is stored).
+//! A result is late in three cases:
+//!
+//! - It arrived after the trial was stopped or completed. It still counts towards the best value seen.
+//! - It belongs to an epoch below the epoch that a rung had already compared.
+//! - It arrived after the trial was over. No step contains it, but its fact is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tuning::log::fact::{Fact, MetricLine, Recorded};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::trial::Trial;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::RungId;
@@ -36,7 +38,7 @@ pub(super) struct Late {
 impl Late {
     /// Takes the ruling that compared the trial at a rung.
     pub(super) fn judged(&mut self, ruling: &Ruling) {
-        if let Ruling::TrialJudged { rung, level, resource, .. } = ruling
+        if let Ruling::Search(SearchRuling::TrialJudged { rung, level, resource, .. }) = ruling
             && resource > level
         {
             self.early.push((*rung, *level, *resource));

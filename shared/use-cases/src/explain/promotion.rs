@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{AttemptRuling, Ruling, SearchRuling};
 use tuning::rules::most_promoted;
 use tuning::state::State;
 use tuning::unit::ids::{Place, RungId, TrialId};
@@ -18,12 +18,22 @@ impl Trail<'_> {
     pub(super) fn promotion(&mut self, state: &State, ruling: &Ruling) -> Option<NewEntry> {
         let definition = &self.tuning.definition;
         match ruling {
-            Ruling::RungReached { job, trial, rung, level, resource, .. } if *trial == self.trial => {
+            Ruling::Search(SearchRuling::RungReached { job, trial, rung, level, resource, .. })
+                if *trial == self.trial =>
+            {
                 let ended = job.and_then(|key| self.jobs.concluded(definition, state, key));
                 let says = words::waits(*rung, *level, *resource, ended.as_ref());
                 Some(NewEntry::new(Kind::RungReached, *job, says))
             }
-            Ruling::TrialPromoted { trial, bracket, rung, level, verdict, reached_target, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted {
+                trial,
+                bracket,
+                rung,
+                level,
+                verdict,
+                reached_target,
+                ..
+            }) => {
                 self.promoted.entry((*bracket, *rung)).or_default().insert(*trial);
                 let compared = self.waiting(state, *trial, (verdict.allowed, true))?;
                 let says = if *reached_target {
@@ -33,18 +43,14 @@ impl Trail<'_> {
                 };
                 Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Promoted, None, says) })
             }
-            Ruling::ResourceRepeated { job, had, from } if job.trial == self.trial => {
+            Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from })
+                if job.trial == self.trial =>
+            {
                 Some(NewEntry::new(Kind::ResourceRepeated, Some(*job), words::repeated(*had, *from)))
             }
-            Ruling::RungReached { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::TrialJudged { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
+            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialJudged { .. })
+            | Ruling::Attempt(_)
+            | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(_) => None,
         }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use tuning::definition::Definition;
-use tuning::log::ruling::{Ruling, Verdict};
+use tuning::log::ruling::{Ruling, SearchRuling, Verdict};
 use tuning::scheduler::{Arrival, Rung, Waiting};
 use tuning::state::State;
 use tuning::unit::epochs::Epochs;
@@ -25,7 +25,17 @@ pub(super) fn comparison(
     went_on: &BTreeSet<TrialId>,
     cost: CostSoFar,
 ) -> Option<Comparison> {
-    let Ruling::TrialJudged { trial, bracket, rung, level, resource, value, verdict, .. } = ruling else {
+    let Ruling::Search(SearchRuling::TrialJudged {
+        trial,
+        bracket,
+        rung,
+        level,
+        resource,
+        value,
+        verdict,
+        ..
+    }) = ruling
+    else {
         return None;
     };
     let mut all = Rung::default();

@@ -8,7 +8,7 @@ use search::{Configuration, Origin};
 use tuning::change::fold::fold;
 use tuning::job::Job;
 use tuning::log::fact::{Fact, JobKey, Recorded};
-use tuning::log::ruling::{Order, PoolOrder, ReadOrder, Ruling};
+use tuning::log::ruling::{AttemptRuling, Booking, Order, PoolOrder, ReadOrder, Ruling, SearchRuling};
 use tuning::state::State;
 use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
@@ -92,7 +92,7 @@ impl<'a> Trail<'a> {
     /// Returns the trial's job that is not concluded.
     fn live<'s>(&self, state: &'s State) -> Option<(JobKey, &'s Job)> {
         let job = state.trials.get(&self.trial)?.job.as_ref()?;
-        Some((JobKey { trial: self.trial, rung: job.rung, attempt: job.attempt }, job))
+        Some((job.key(self.trial), job))
     }
 
     pub(super) fn push(&mut self, step: Option<u64>, at: Time, new: NewEntry) {
@@ -118,18 +118,18 @@ impl<'a> Trail<'a> {
         }
         let (Some((key, after)), Some(before)) = (self.live(state), before) else { return };
         let mut entries = Vec::new();
-        if after.started.is_some() && before.started.is_none() {
+        if after.started().is_some() && before.started().is_none() {
             entries.push(NewEntry::new(
                 Kind::JobStarted,
                 Some(key),
                 "its instances started to run".to_owned(),
             ));
         }
-        if after.interruptions > before.interruptions {
+        if after.interruptions() > before.interruptions() {
             entries.push(NewEntry::new(
                 Kind::JobInterrupted,
                 Some(key),
-                words::interrupted(after.interruptions),
+                words::interrupted(after.interruptions()),
             ));
         }
         if let Some((_, reason)) = after.deferred.as_ref().filter(|_| after.deferred != before.deferred) {
@@ -147,7 +147,7 @@ impl<'a> Trail<'a> {
         let ours = |job: &JobKey| job.trial == self.trial;
         let entry = |kind, job: &JobKey, says| Some(NewEntry::new(kind, Some(*job), says));
         match ruling {
-            Ruling::TrialJudged { trial, level, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { trial, level, verdict, .. }) => {
                 let went_on = self.went_on.entry(*level).or_default();
                 if verdict.continues {
                     went_on.insert(*trial);
@@ -162,39 +162,34 @@ impl<'a> Trail<'a> {
                 let job = self.live(state).map(|(key, _)| key);
                 Some(NewEntry { rung: Some(Box::new(compared)), ..NewEntry::new(Kind::Judged, job, says) })
             }
-            Ruling::RungReached { .. } | Ruling::TrialPromoted { .. } | Ruling::ResourceRepeated { .. } => {
-                self.promotion(state, ruling)
-            }
-            Ruling::PoolClosed { job, seconds, amount } if ours(job) => {
+            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            | Ruling::Attempt(AttemptRuling::ResourceRepeated { .. }) => self.promotion(state, ruling),
+            Ruling::Booking(Booking::PoolClosed { job, seconds, amount }) if ours(job) => {
                 entry(Kind::InstancesKept, job, words::kept(definition, *seconds, *amount))
             }
-            Ruling::BillBooked { job, seconds, amount } if ours(job) => {
+            Ruling::Booking(Booking::BillBooked { job, seconds, amount }) if ours(job) => {
                 self.jobs.booked(definition, *job, Some(*seconds), *amount);
                 entry(Kind::BillBooked, job, words::booked(definition, *seconds, *amount))
             }
-            Ruling::ReservationExtended { job, seconds, amount } if ours(job) => {
+            Ruling::Booking(Booking::ReservationExtended { job, seconds, amount }) if ours(job) => {
                 entry(Kind::ReservationExtended, job, words::extended(definition, *seconds, *amount))
             }
-            Ruling::SettledInFull { job, amount } if ours(job) => {
+            Ruling::Booking(Booking::SettledInFull { job, amount }) if ours(job) => {
                 if state.job(*job).is_none() {
                     self.jobs.booked(definition, *job, None, *amount);
                 }
                 entry(Kind::SettledInFull, job, words::settled(definition, *amount))
             }
-            Ruling::AttemptAwaited { job, why, not_before } if ours(job) => {
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, not_before }) if ours(job) => {
                 let ended = self.jobs.concluded(definition, state, *job);
                 self.jobs.awaits(*why);
                 entry(Kind::AttemptAwaited, job, words::awaited(*why, *not_before, ended.as_ref()))
             }
-            Ruling::TrialFinished { job, trial, how } if *trial == self.trial => {
+            Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) if *trial == self.trial => {
                 Some(self.finished(state, *job, how))
             }
-            Ruling::SettledInFull { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
-            | Ruling::PoolClosed { .. }
+            Ruling::Booking(_)
+            | Ruling::Attempt(AttemptRuling::AttemptAwaited { .. } | AttemptRuling::TrialFinished { .. })
             | Ruling::TuningEnding { .. } => None,
             Ruling::Order(order) => self.entry_for_order(state, order),
         }

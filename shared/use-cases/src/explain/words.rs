@@ -172,7 +172,7 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
         let at = trial.retry_at.unwrap_or(state.now);
         return format!("it waits for its next attempt, not before {}", format_utc(at));
     };
-    if job.end.is_some() {
+    if job.end().is_some() {
         let missing = if job.is_closed() { "the rest of its log" } else { "its bill" };
         return format!("its training job ended at epoch {epoch} and waits for {missing}");
     }

@@ -1,8 +1,8 @@
-//! Performs a batch of new action rows from the stream: stops first, several at a time, then starts, then bills, several
-//! at a time, then all other actions.
+//! Performs a batch of new action rows from the stream, in this order: stops, starts, bills, all other actions. Several
+//! stops, or several bills, are performed at a time.
 //!
-//! The stops of the next batch wait for this one. So another invocation performs the starts, and reading logs, which can
-//! take long, is bounded here. The sweeper reads the rest, and performs the starts if that invocation is lost. In
+//! The stops of the next batch wait for this batch. Therefore, another invocation performs the starts, and the time to
+//! read logs is bounded here. The sweeper reads the rest, and performs the starts if that invocation is lost. In
 //! whatever order the start and the stop of a job are performed, the job ends stopped or never starts.
 
 use futures_util::future::{join, join_all};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tuning::job::Job;
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::StopWhy;
-use tuning::log::ruling::{Order, Ruling, Verdict};
+use tuning::log::ruling::{Order, Ruling, SearchRuling, Verdict};
 use tuning::step::Step;
 use tuning::unit::ids::{BracketId, RungId};
 use wire::names::{parse_job_key, training_job_name};
@@ -104,20 +104,15 @@ impl Decision {
     /// Returns the numbers in `ruling` if it made this decision.
     fn numbers(self, ruling: &Ruling) -> Option<Numbers> {
         let (stopped, trial, rung, value, verdict) = match ruling {
-            Ruling::TrialJudged { trial, rung, value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialJudged { trial, rung, value, verdict, .. }) => {
                 (true, *trial, *rung, *value, *verdict)
             }
-            Ruling::TrialPromoted { trial, rung, value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { trial, rung, value, verdict, .. }) => {
                 (false, *trial, *rung, *value, *verdict)
             }
-            Ruling::RungReached { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
-            | Ruling::TrialFinished { .. }
+            Ruling::Search(SearchRuling::RungReached { .. })
+            | Ruling::Attempt(_)
+            | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(_) => return None,
         };
@@ -166,7 +161,7 @@ where
         }
         let loaded = self.store.load(id).await?;
         let loaded = loaded.filter(|Loaded { head, state, .. }| {
-            let ends = |job: &Job| job.holds_slot() && job.stop == Some(StopWhy::TuningEnding);
+            let ends = |job: &Job| job.holds_slot() && job.stop_why() == Some(StopWhy::TuningEnding);
             let first = state.jobs().find(|(_, _, job)| ends(job)).map(|(key, _, _)| key);
             head.status == STOPPING && first == Some(stopped)
         });

@@ -1,7 +1,8 @@
-//! Hands the starts of a batch over to another invocation of the actuator.
+//! Passes the starts of a batch to another invocation of the actuator.
 //!
-//! The payload has the names of the actions alone, since an actuator reads their rows. Each invocation claims a row
-//! before it acts, so a start that two invocations have is performed once. The sweeper performs a start that none has.
+//! The payload has only the names of the actions, since an actuator reads their rows. Each invocation claims a row
+//! before it acts, so a start in two invocations is performed once. The sweeper performs a start that is in no
+//! invocation.
 
 use serde_json::{Value, json};
 use wire::names::parse_job_key;

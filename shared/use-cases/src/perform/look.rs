@@ -1,7 +1,7 @@
 //! Checks a silent job: reads its state and its stored log.
 //!
-//! The decider stops the job for its silence only if this check finds no value, so all facts found are stored before
-//! the fact that the check is complete.
+//! The decider stops the job for its silence only if this check finds no value. Therefore, all facts found are stored
+//! before the fact that the check is complete.
 
 use tuning::log::fact::{Fact, JobKey};
 use tuning::unit::time::Time;

@@ -1,4 +1,4 @@
-//! Reads stored logs: that of a restarted job, and the rest of an ended job's.
+//! Reads stored logs: the log of a restarted job, and the rest of an ended job's log.
 //!
 //! This finds lines whose delivery was lost. All lines found are stored before the fact that the read is complete.
 

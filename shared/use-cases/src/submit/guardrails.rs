@@ -1,5 +1,5 @@
-//! The limits that the owner of a stack sets for requests, beyond those of SageMaker. They are checked before anything
-//! is stored.
+//! The limits that the owner of a stack sets for requests, in addition to SageMaker's limits. They are checked before
+//! anything is stored.
 //!
 //! Assumes a validated request. Each refusal names the field, the requested value and the allowed values, so that a
 //! user need not ask the owner. A limited field that is missing or unreadable is refused.

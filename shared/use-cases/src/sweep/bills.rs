@@ -54,14 +54,19 @@ type Confirmed = BTreeMap<String, Vec<(JobKey, u64)>>;
 /// so a tuning whose trials go on waits for several bills.
 fn due(state: &State, now: Time) -> Vec<(JobKey, &Job, u64)> {
     let booked = state.billing.iter().filter_map(|(key, job)| {
-        let seconds = job.bill.and_then(|bill| bill.seconds)?;
-        let is_due = now >= job.bill_ordered_at + BILL_USUAL && job.unbooked_seconds().is_none();
+        let seconds = job.bill.seconds()?;
+        let is_due = now >= read_at(job) + BILL_USUAL && job.bill.unbooked_seconds().is_none();
         is_due.then_some((*key, job, seconds))
     });
     let booked: Vec<_> = booked.collect();
-    let is_old = |(_, job, _): &(JobKey, &Job, u64)| now >= job.bill_ordered_at + BATCH_WAIT;
+    let is_old = |(_, job, _): &(JobKey, &Job, u64)| now >= read_at(job) + BATCH_WAIT;
     let waits = booked.len() < BATCH && !state.trials.is_empty() && !booked.iter().any(is_old);
     if waits { Vec::new() } else { booked }
+}
+
+/// A bill that came without an order is due at once.
+fn read_at(job: &Job) -> Time {
+    job.bill.read_at().unwrap_or(Time::EPOCH)
 }
 
 impl<T, J, B, C> Sweeper<T, J, B, C>
@@ -76,7 +81,7 @@ where
         let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);
         let after = run.swept.cursor.heal.clone();
         for (job, billed, seconds) in due(state, self.now()) {
-            let expires = billed.bill_ordered_at + SETTLE_DEADLINE;
+            let expires = read_at(billed) + SETTLE_DEADLINE;
             if run.booked.len() >= room {
                 run.leave_to_next_sweep(&after);
                 return;

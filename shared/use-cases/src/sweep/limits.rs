@@ -1,7 +1,8 @@
 //! The limits of one sweep: how many calls of each kind, how fast, and for how long.
 //!
-//! The training service's own rate limits are low and apply to the whole account (2 `ListTrainingJobs` a second). A sweep
-//! uses at most half, since the user's own programs need a part of them. [`crate::pace`] paces starts and pages of logs.
+//! The training service's own rate limits are low and apply to the whole account (2 `ListTrainingJobs` a second). A
+//! sweep uses at most half of them, since the user's own programs need the rest. [`crate::pace`] paces starts and pages
+//! of logs.
 
 use tuning::unit::time::Millis;
 

@@ -67,13 +67,13 @@ const CHECK_WINDOW: Millis = Millis::from_seconds(90);
 /// Returns whether a running job must be checked now: it has shown no sign of life for long, or its reservation counts
 /// from a start that no fact shows.
 pub(super) fn is_silent(loaded: &Loaded, trial: &Trial, job: &Job, now: Time, silence: Silence) -> bool {
-    if !job.accepted || job.end.is_some() {
+    if !job.is_known() {
         return false;
     }
-    if job.has_instances() && job.started.is_none() {
+    if job.has_instances() && job.started().is_none() {
         return true;
     }
-    let silent = now - job.seen_at.max(last_line(trial));
+    let silent = now - job.seen_at().max(last_line(trial));
     let Loaded { tuning, state, .. } = loaded;
     match silence {
         Silence::After(span) => silent >= span,
@@ -104,7 +104,7 @@ fn is_check_due(silent: Millis, first: Millis) -> bool {
 fn sign_of_life(definition: &Definition, state: &State, key: JobKey, now: Time) -> Option<Recorded> {
     let job = state.job(key)?;
     job_seen_due_at(definition, state, job).filter(|due| now >= *due)?;
-    Some(Recorded { key: format!("seen#{key}#{}", job.seen_at), at: now, fact: Fact::JobSeen { job: key } })
+    Some(Recorded { key: format!("seen#{key}#{}", job.seen_at()), at: now, fact: Fact::JobSeen { job: key } })
 }
 
 fn is_throttled(error: &TrainingJobsError) -> bool {
@@ -222,13 +222,13 @@ where
         };
         let known_line = last_line(trial);
         let from = known_line.max(description.created);
-        let phase_before = job.phase;
+        let phase_before = job.phase();
         let log = Log { actuator: &self.actuator, tuning, name: &name, job: key };
         let read = log.since(from, LOOK_PAGES).await;
         let throttled = read.as_ref().is_err_and(is_throttled);
         let mut facts = read.map(|read| read.facts).unwrap_or_default();
         let phase = bill::phase(&description);
-        let shows_start = job.started.is_none() && description.started.is_some();
+        let shows_start = job.started().is_none() && description.started.is_some();
         if phase != phase_before || shows_start {
             facts.push(bill::state_fact(key, &description));
         }

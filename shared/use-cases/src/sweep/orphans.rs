@@ -1,9 +1,9 @@
-//! Stops orphans: running training jobs of this stack without an action row, or that another decision started than the
-//! one in the row. They cost money, and nothing else stops them.
+//! Stops orphans: running training jobs of this stack that have no action row, or whose action row belongs to another
+//! decision. They cost money, and nothing else stops them.
 //!
 //! There are two listings. Both start with the oldest job and continue by creation time, so no page token is stored.
-//! While a tuning is active, every sweep lists the jobs that have reached the minimum age since the last sweep, which
-//! takes one or two pages however many jobs run. Once an hour all running jobs are listed, over several sweeps if
+//! While a tuning is active, every sweep lists the jobs that have reached the minimum age since the last sweep. This
+//! takes one or two pages, however many jobs run. Once an hour all running jobs are listed, over several sweeps if
 //! necessary. This finds jobs that became orphans later, and orphans from a time without an active tuning. Both
 //! listings assume that a job is visible in a listing before it reaches the minimum age.
 

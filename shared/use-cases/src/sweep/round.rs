@@ -1,5 +1,4 @@
-//! The order in which a sweep visits the active tunings: once through all of them, starting after a given ID, page by
-//! page.
+//! The order in which a sweep processes the active tunings: each of them once, starting after a given ID, page by page.
 
 use std::collections::VecDeque;
 

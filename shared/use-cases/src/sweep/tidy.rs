@@ -1,6 +1,7 @@
-//! Deletes what is no longer kept: the rows of deleted tunings, and tunings that ended longer ago than the retention.
+//! Deletes data that is no longer retained: the rows of deleted tunings, and tunings that ended before the retention
+//! period.
 //!
-//! Runs once an hour, after the listing of all running jobs, with the rest of the sweep's time. An incomplete pass
+//! Runs once an hour, after the listing of all running jobs, in the remaining time of the sweep. An incomplete pass
 //! continues an hour later.
 
 use tuning::unit::time::{Millis, Time};

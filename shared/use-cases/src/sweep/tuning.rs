@@ -1,4 +1,4 @@
-//! Visits the active tunings: performs or queues due actions, reports that time has passed, and rings for silent
+//! Processes the active tunings: performs or queues due actions, reports that time has passed, and rings for silent
 //! tunings.
 
 use std::collections::BTreeMap;
@@ -173,13 +173,13 @@ where
     ) -> Result<bool, StoreError> {
         let id = loaded.tuning.id.as_str();
         let mut ring = false;
-        if job.stop.is_some() && !job.stop_accepted && job.holds_slot() {
+        if job.stop.is_some_and(|stop| !stop.accepted) && job.holds_slot() {
             ring |= self.stop_if_due(run, id, &format!("stop-{key}")).await?;
         }
-        if job.bill_ordered && !job.is_closed() {
+        if !job.is_closed() && job.bill.read_at().is_some() {
             ring |= self.queue_read_if_due(run, id, format!("bill-{key}")).await?;
         }
-        if job.rest_ordered.is_some() && !job.rest_read {
+        if job.rest.ordered_at().is_some() {
             ring |= self.queue_read_if_due(run, id, format!("rest-{key}")).await?;
         }
         if trial.read_ordered > trial.streams_read {
@@ -189,7 +189,7 @@ where
             ring |= self.queue_read_if_due(run, id, format!("look-{key}-{since}")).await?;
         }
         // The stop of a job cancels its start, so such a job is not started first.
-        if job.stop.is_none() && !job.accepted && !job.is_closed() {
+        if job.stop.is_none() && job.awaits_start() {
             // Its row is read when its turn comes: reading the rows of a thousand starts takes longer than making some.
             let is_due = job.deferred.as_ref().is_none_or(|(until, _)| *until <= self.now());
             let after = run.swept.cursor.heal.clone();

@@ -80,7 +80,7 @@ impl Maker {
             20 => Fact::JobStopRequested { job: job(bytes, state) },
             18 => Fact::SilenceSeen { job: job(bytes, state), since: Time(self.now()) },
             19 => {
-                let booked = state.billed_jobs().filter_map(|(key, job)| Some((key, job.bill?.seconds?)));
+                let booked = state.billed_jobs().filter_map(|(key, job)| Some((key, job.bill.seconds()?)));
                 Fact::BillsConfirmed { bills: booked.take(usize::from(bytes.below(4))).collect() }
             }
             _ => self.logged(bytes, state),

@@ -7,7 +7,7 @@ use tuning::definition::Definition;
 use tuning::invariant;
 use tuning::log::fact::Recorded;
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use tuning::state::{State, Status};
 use tuning::step::{Advance, Step, advance, load, replay};
 use tuning::unit::ids::TrialId;
@@ -106,17 +106,17 @@ impl Run {
                 Ruling::TuningEnding { why: EndReason::Failed(why) } => {
                     assert!(!why.contains("promise"), "{why}");
                 }
-                Ruling::TrialJudged { value, verdict, .. } if verdict.continues => {
+                Ruling::Search(SearchRuling::TrialJudged { value, verdict, .. }) if verdict.continues => {
                     assert!(value.is_some_and(f64::is_finite), "P6: the verdict does not allow {ruling:?}");
                     let allowed = (verdict.seen / self.definition.plan().eta()).max(1);
                     assert!(verdict.rank < allowed, "P6: the verdict does not allow {ruling:?}");
                 }
-                Ruling::TrialPromoted { value, verdict, .. } => {
+                Ruling::Search(SearchRuling::TrialPromoted { value, verdict, .. }) => {
                     assert!(value.is_some_and(f64::is_finite), "P6: the verdict does not allow {ruling:?}");
                     let allowed = verdict.allowed.min(verdict.seen.max(1));
                     assert!(verdict.rank < allowed, "P6: the verdict does not allow {ruling:?}");
                 }
-                Ruling::TrialFinished { trial, .. } => {
+                Ruling::Attempt(AttemptRuling::TrialFinished { trial, .. }) => {
                     assert!(self.finished.insert(*trial), "trial {trial} ended twice");
                 }
                 _ => {}
@@ -153,7 +153,7 @@ impl Run {
             self.take(&bills);
             let read: Vec<_> = self.state.jobs().map(|(key, _, _)| maker.read(key)).collect();
             self.take(&read);
-            let booked = self.state.billing.iter().filter_map(|(key, job)| Some((*key, job.bill?.seconds?)));
+            let booked = self.state.billing.iter().filter_map(|(key, job)| Some((*key, job.bill.seconds()?)));
             let confirmed = maker.confirmed(booked.collect());
             self.take(&[confirmed]);
         }

@@ -1,19 +1,56 @@
 //! Renders rulings as short texts, so that a test reads as a list of decisions.
 
 use tuning::log::reasons::{StopWhy, TrialEnd};
-use tuning::log::ruling::{GrantOrder, Launch, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
+use tuning::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, Launch, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling,
+    SearchRuling,
+};
 
 use super::build::CREATED;
 
 /// Returns a ruling as a short text. Times are in seconds after submission.
 pub(crate) fn render(ruling: &Ruling) -> String {
     match ruling {
-        Ruling::TrialJudged { trial, bracket, rung, resource, verdict, .. } => {
+        Ruling::Search(SearchRuling::TrialJudged { trial, bracket, rung, resource, verdict, .. }) => {
             let word = if verdict.continues { "continues" } else { "is out" };
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
-        Ruling::Order(Order::Start { job, launch, limits, .. }) => {
+        Ruling::Search(SearchRuling::RungReached { trial, bracket, rung, resource, .. }) => {
+            format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
+        }
+        Ruling::Search(SearchRuling::TrialPromoted { trial, bracket, rung, level, verdict, .. }) => {
+            let place = format!("{} of {}, best {}", verdict.rank + 1, verdict.seen, verdict.allowed);
+            format!("trial {trial} promoted from rung {bracket}.{rung} to {level}: {place}")
+        }
+        Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) => {
+            format!("{job} begins at {from} instead of {had}")
+        }
+        Ruling::Booking(Booking::PoolClosed { job, seconds, amount }) => {
+            let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
+            format!("pool of {job}: {seconds}, {}", amount.0)
+        }
+        Ruling::Booking(Booking::BillBooked { job, seconds, amount }) => {
+            format!("bill of {job}: {seconds} s, {}", amount.0)
+        }
+        Ruling::Booking(Booking::ReservationExtended { job, seconds, amount }) => {
+            format!("extend {job} to {seconds} s: {}", amount.0)
+        }
+        Ruling::Booking(Booking::SettledInFull { job, .. }) => format!("settle {job} in full"),
+        Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, not_before }) => {
+            format!("retry after {job}: {why:?}, from {}", (*not_before - CREATED).as_seconds())
+        }
+        Ruling::Attempt(AttemptRuling::TrialFinished { trial, how, .. }) => {
+            format!("trial {trial} {}", end(how))
+        }
+        Ruling::TuningEnding { why } => format!("ending: {}", why.word()),
+        Ruling::Order(order) => render_order(order),
+    }
+}
+
+fn render_order(order: &Order) -> String {
+    match order {
+        Order::Start { job, launch, limits, .. } => {
             let Launch { resource, on_demand, instances, refit } = launch;
             let to = resource.map_or_else(String::new, |level| format!(" to {level}"));
             let how = if *on_demand { " on demand" } else { "" };
@@ -22,57 +59,35 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let pool = if limits.keep_alive_seconds > 0 { ", with pool" } else { "" };
             format!("start {job}{to}{how}{on}{purpose}{pool}")
         }
-        Ruling::RungReached { trial, bracket, rung, resource, .. } => {
-            format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
-        }
-        Ruling::TrialPromoted { trial, bracket, rung, level, verdict, .. } => {
-            let place = format!("{} of {}, best {}", verdict.rank + 1, verdict.seen, verdict.allowed);
-            format!("trial {trial} promoted from rung {bracket}.{rung} to {level}: {place}")
-        }
-        Ruling::ResourceRepeated { job, had, from } => format!("{job} begins at {from} instead of {had}"),
-        Ruling::Order(Order::Stop { job, why }) => format!("stop {job}: {}", stop(*why)),
-        Ruling::Order(Order::Read(ReadOrder::Bill { job })) => format!("bill {job}"),
-        Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => format!("read rest {job}"),
-        Ruling::Order(Order::Read(ReadOrder::Log { job, .. })) => format!("read log {job}"),
-        Ruling::Order(Order::Read(ReadOrder::Silence { job, since })) => {
+        Order::Stop { job, why } => format!("stop {job}: {}", stop(*why)),
+        Order::Read(ReadOrder::Bill { job }) => format!("bill {job}"),
+        Order::Read(ReadOrder::Rest { job, .. }) => format!("read rest {job}"),
+        Order::Read(ReadOrder::Log { job, .. }) => format!("read log {job}"),
+        Order::Read(ReadOrder::Silence { job, since }) => {
             format!("look at {job}, silent since {}", (*since - CREATED).as_seconds())
         }
-        Ruling::Order(Order::Pool(PoolOrder::Read { job, n, last })) => {
+        Order::Pool(PoolOrder::Read { job, n, last }) => {
             format!("read pool of {job}: {n}{}", if *last { ", last" } else { "" })
         }
-        Ruling::Order(Order::Pool(PoolOrder::Release { job })) => format!("release pool of {job}"),
-        Ruling::PoolClosed { job, seconds, amount } => {
-            let seconds = seconds.map_or_else(|| "unknown".to_owned(), |seconds| format!("{seconds} s"));
-            format!("pool of {job}: {seconds}, {}", amount.0)
-        }
-        Ruling::BillBooked { job, seconds, amount } => format!("bill of {job}: {seconds} s, {}", amount.0),
-        Ruling::Order(Order::Grant(GrantOrder::Request { n, least, wanted })) => {
+        Order::Pool(PoolOrder::Release { job }) => format!("release pool of {job}"),
+        Order::Grant(GrantOrder::Request { n, least, wanted }) => {
             format!("ask {n}: {} to {}", least.0, wanted.0)
         }
-        Ruling::Order(Order::Grant(GrantOrder::Return { n, month, amount, moved_to: None })) => {
+        Order::Grant(GrantOrder::Return { n, month, amount, moved_to: None }) => {
             format!("return {n}: {} to {month}", amount.0)
         }
-        Ruling::Order(Order::Grant(GrantOrder::Return { n, month, amount, moved_to: Some(to) })) => {
+        Order::Grant(GrantOrder::Return { n, month, amount, moved_to: Some(to) }) => {
             format!("move {n}: {} from {month} to {to}", amount.0)
         }
-        Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
+        Order::Notice(NoticeOrder::CapReached { percent }) => {
             format!("notice: {percent} % of the cap")
         }
-        Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached { month, percent })) => {
+        Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
             format!("notice: {percent} % of {month}")
         }
-        Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => "overrun notice".to_owned(),
-        Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { .. })) => "capacity notice".to_owned(),
-        Ruling::ReservationExtended { job, seconds, amount } => {
-            format!("extend {job} to {seconds} s: {}", amount.0)
-        }
-        Ruling::SettledInFull { job, .. } => format!("settle {job} in full"),
-        Ruling::AttemptAwaited { job, why, not_before } => {
-            format!("retry after {job}: {why:?}, from {}", (*not_before - CREATED).as_seconds())
-        }
-        Ruling::TrialFinished { trial, how, .. } => format!("trial {trial} {}", end(how)),
-        Ruling::TuningEnding { why } => format!("ending: {}", why.word()),
-        Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => format!("ended: {}", why.word()),
+        Order::Notice(NoticeOrder::OverrunSeen) => "overrun notice".to_owned(),
+        Order::Notice(NoticeOrder::CapacityLacking { .. }) => "capacity notice".to_owned(),
+        Order::Notice(NoticeOrder::TuningEnded { why }) => format!("ended: {}", why.word()),
     }
 }
 

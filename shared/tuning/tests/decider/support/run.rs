@@ -8,7 +8,7 @@ use tuning::definition::{Definition, Strategy};
 use tuning::invariant;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Order, ReadOrder, Ruling};
+use tuning::log::ruling::{AttemptRuling, Order, ReadOrder, Ruling, SearchRuling};
 use tuning::money::ledger::Ledger;
 use tuning::scheduler::Parked;
 use tuning::state::State;
@@ -195,28 +195,25 @@ impl Run {
             Ruling::TuningEnding { why: EndReason::Failed(why) } => {
                 assert!(!why.contains("promise"), "{why}");
             }
-            Ruling::TrialJudged { value, verdict, .. } if verdict.continues => {
+            Ruling::Search(SearchRuling::TrialJudged { value, verdict, .. }) if verdict.continues => {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
                 assert!(verdict.rank < allowed(&self.definition, verdict.seen), "P6: {ruling:?}");
             }
-            Ruling::TrialPromoted { value, verdict, .. } => {
+            Ruling::Search(SearchRuling::TrialPromoted { value, verdict, .. }) => {
                 assert!(value.is_some_and(f64::is_finite), "P6: {ruling:?}");
                 assert!(
                     verdict.rank < verdict.allowed && verdict.allowed <= verdict.seen.max(1),
                     "P6: {ruling:?}"
                 );
             }
-            Ruling::TrialFinished { trial, .. } => {
+            Ruling::Attempt(AttemptRuling::TrialFinished { trial, .. }) => {
                 assert!(self.ended.insert(*trial), "trial {trial} ends twice");
             }
-            Ruling::TrialJudged { .. }
-            | Ruling::RungReached { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::BillBooked { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::SettledInFull { .. }
-            | Ruling::AttemptAwaited { .. }
+            Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::RungReached { .. })
+            | Ruling::Attempt(
+                AttemptRuling::ResourceRepeated { .. } | AttemptRuling::AttemptAwaited { .. },
+            )
+            | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(_) => {}
         }

@@ -212,7 +212,7 @@ impl World {
             return;
         };
         let seconds = self.lives[&job].billable_seconds();
-        match concluded.bill.and_then(|bill| bill.seconds) {
+        match concluded.bill.seconds() {
             Some(booked) if booked >= seconds => {
                 self.happened(Fact::BillsConfirmed { bills: vec![(job, booked)] }, self.now);
             }

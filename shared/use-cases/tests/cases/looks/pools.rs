@@ -2,7 +2,7 @@
 
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase};
 use tuning::log::pool::Retained;
-use tuning::log::ruling::Ruling;
+use tuning::log::ruling::{AttemptRuling, Booking, Ruling};
 use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
@@ -141,7 +141,7 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
     let ended = world.now;
     world.now += 660_000 + 3_600_000;
     world.fact(Fact::TimePassed);
-    let started = world.state().job(FIRST).unwrap().started;
+    let started = world.state().job(FIRST).unwrap().started();
     let described = world.recorded(Fact::JobDescribed {
         job: FIRST,
         end: JobEnd::Completed,
@@ -155,8 +155,11 @@ fn a_late_bill_closes_the_job_and_its_pool_in_one_step() {
     world.hears(&[described, read]);
     let steps = now(world.store.all(&stored::tuning_partition(&world.id), "STEP#")).unwrap();
     let steps = steps.iter().map(|row| stored::step(row).unwrap().rulings);
-    let closes = |ruling: &Ruling| matches!(ruling, Ruling::PoolClosed { seconds: None, .. });
-    let finishes = |ruling: &Ruling| matches!(ruling, Ruling::TrialFinished { trial: TrialId(0), .. });
+    let closes =
+        |ruling: &Ruling| matches!(ruling, Ruling::Booking(Booking::PoolClosed { seconds: None, .. }));
+    let finishes = |ruling: &Ruling| {
+        matches!(ruling, Ruling::Attempt(AttemptRuling::TrialFinished { trial: TrialId(0), .. }))
+    };
     let both = steps.filter(|rulings| rulings.iter().any(closes) && rulings.iter().any(finishes)).count();
     assert_eq!(both, 1);
     let row = row(&world);

@@ -95,9 +95,9 @@ fn a_higher_bill_is_booked_and_read_again() {
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 0);
     world.decide(&id, &[]);
     let (_, job) = &state(&world, &id).billing[0];
-    assert_eq!(job.bill.and_then(|bill| bill.seconds), Some(60));
+    assert_eq!(job.bill.seconds(), Some(60));
     let row = world.row_of_job(&id, jobs[0]);
-    assert_eq!((row.billable_seconds, row.cost), (Some(60), job.bill.map(|bill| bill.amount)));
+    assert_eq!((row.billable_seconds, row.cost), (Some(60), job.bill.amount()));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
     world.decide(&id, &[]);
@@ -116,7 +116,7 @@ fn regression_a_stored_higher_bill_is_not_overruled_when_the_wait_is_over() {
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 0);
     world.decide(&id, &[]);
     let (_, job) = &state(&world, &id).billing[0];
-    assert_eq!(job.bill.and_then(|bill| bill.seconds), Some(60));
+    assert_eq!(job.bill.seconds(), Some(60));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
 }
@@ -132,7 +132,7 @@ fn regression_a_stored_higher_bill_is_booked_before_a_confirmation() {
     let confirmed = Recorded { key: "bills".to_owned(), at: Time(world.lock().now), fact };
     let store = Arc::new(Store::new(Arc::new(world.clone())));
     now(Decider { store }.decide(&id, &[confirmed], false)).unwrap();
-    let bills = state(&world, &id).billing.into_iter().map(|(_, job)| job.bill.and_then(|bill| bill.seconds));
+    let bills = state(&world, &id).billing.into_iter().map(|(_, job)| job.bill.seconds());
     assert_eq!(bills.collect::<Vec<_>>(), [Some(60)], "and the job stays until this bill is confirmed");
 }
 

@@ -30,7 +30,7 @@ fn stop(world: &World, id: &str, job: JobKey) {
 /// Returns why the decider has stopped `job`.
 fn why_stopped(world: &World, id: &str, job: JobKey) -> Option<StopWhy> {
     let loaded = now(store(world).load(id)).unwrap().unwrap();
-    loaded.state.job(job).and_then(|job| job.stop)
+    loaded.state.job(job).and_then(tuning::job::Job::stop_why)
 }
 
 /// The decider receives a line of `job` through the stream, which makes a step.

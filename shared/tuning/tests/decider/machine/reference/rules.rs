@@ -5,7 +5,7 @@
 
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
-use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
+use tuning::log::ruling::{AttemptRuling, Booking, NoticeOrder, Order, ReadOrder, Ruling, SearchRuling};
 
 use super::{Entry, HOUR, Phase, Reference, SECOND, Trial};
 
@@ -197,13 +197,50 @@ impl Reference {
     #[track_caller]
     pub(crate) fn apply(&mut self, ruling: &Ruling, now: i64) {
         match ruling {
-            Ruling::TrialJudged { trial, bracket, rung, level, resource, value, average, verdict } => {
+            Ruling::Search(SearchRuling::TrialJudged {
+                trial,
+                bracket,
+                rung,
+                level,
+                resource,
+                value,
+                average,
+                verdict,
+            }) => {
                 let place = (bracket.index(), rung.index());
                 assert_eq!(self.due(trial.0), Some((resource.0, *value, *average)), "{ruling:?}");
                 assert_eq!(self.table[place.0][place.1].1, level.0);
                 self.judged(trial.0, place, (*value, *average), *verdict);
             }
-            Ruling::Order(Order::Start { job, bracket, reservation, .. }) => {
+            Ruling::Booking(Booking::SettledInFull { job, amount }) => self.settled_in_full(*job, amount.0),
+            Ruling::Booking(Booking::BillBooked { job, seconds, amount }) => {
+                self.bill_booked(*job, *seconds, amount.0);
+            }
+            Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, not_before }) => {
+                self.retried(*job, *why, not_before.0, now);
+            }
+            Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) => {
+                self.finished(*job, trial.0, how, now);
+            }
+            Ruling::TuningEnding { why } => {
+                assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
+                self.phase = Phase::Ending(why.word());
+            }
+            // These tunings promote nothing, capture epochs, set no silence limit, keep no pools and have no monthly cap. No
+            // fact shows since when a job runs.
+            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            | Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
+            | Ruling::Booking(Booking::ReservationExtended { .. } | Booking::PoolClosed { .. }) => {
+                panic!("unexpected: {ruling:?}")
+            }
+            Ruling::Order(order) => self.apply_order(ruling, order, now),
+        }
+    }
+
+    #[track_caller]
+    fn apply_order(&mut self, ruling: &Ruling, order: &Order, now: i64) {
+        match order {
+            Order::Start { job, bracket, reservation, .. } => {
                 let is_new = job.trial.index() == self.trials.len();
                 let allowed =
                     if is_new { self.can_start_new(now) } else { self.can_start_again(job.trial.0, now) };
@@ -211,7 +248,7 @@ impl Reference {
                 assert_eq!(reservation.0, self.worst_case());
                 self.started(*job, bracket.index(), now);
             }
-            Ruling::Order(Order::Stop { job, why }) => {
+            Order::Stop { job, why } => {
                 let quota = *why == StopWhy::Quota;
                 let due = if quota { self.must_cancel(*job, now) } else { self.may_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
@@ -219,7 +256,7 @@ impl Reference {
                 self.trials[job.trial.index()].out = true;
                 self.entry(*job).unwrap().stop_ordered = true;
             }
-            Ruling::Order(Order::Read(ReadOrder::Bill { job })) => {
+            Order::Read(ReadOrder::Bill { job }) => {
                 let entry = self.entry(*job).unwrap();
                 assert!(
                     entry.end.is_some() && !entry.is_closed() && entry.bill_ordered.is_none(),
@@ -227,45 +264,29 @@ impl Reference {
                 );
                 entry.bill_ordered = Some(now);
             }
-            Ruling::Order(Order::Read(ReadOrder::Rest { job, .. })) => {
+            Order::Read(ReadOrder::Rest { job, .. }) => {
                 assert!(self.entry(*job).unwrap().end.is_some(), "{ruling:?}");
             }
-            Ruling::SettledInFull { job, amount } => self.settled_in_full(*job, amount.0),
-            Ruling::BillBooked { job, seconds, amount } => self.bill_booked(*job, *seconds, amount.0),
-            Ruling::AttemptAwaited { job, why, not_before } => self.retried(*job, *why, not_before.0, now),
-            Ruling::TrialFinished { job, trial, how } => self.finished(*job, trial.0, how, now),
-            Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)) => {
+            Order::Notice(NoticeOrder::OverrunSeen) => {
                 assert!(self.overrun() && !self.overrun_published);
                 self.overrun_published = true;
             }
-            Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { since })) => {
+            Order::Notice(NoticeOrder::CapacityLacking { since }) => {
                 self.lack_published(since.0, now);
             }
-            Ruling::TuningEnding { why } => {
-                assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
-                self.phase = Phase::Ending(why.word());
-            }
-            Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => {
+            Order::Notice(NoticeOrder::TuningEnded { why }) => {
                 assert_eq!(self.end(now), Some(EndReason::word(why)));
                 self.phase = Phase::Ended(why.word());
             }
-            Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })) => {
+            Order::Notice(NoticeOrder::CapReached { percent }) => {
                 assert!(*percent == self.cap_level() && *percent > self.cap_published_percent, "{ruling:?}");
                 self.cap_published_percent = *percent;
             }
-            // These tunings promote nothing, capture epochs, set no silence limit, keep no pools and have no monthly cap. No
-            // fact shows since when a job runs.
-            Ruling::RungReached { .. }
-            | Ruling::TrialPromoted { .. }
-            | Ruling::ResourceRepeated { .. }
-            | Ruling::ReservationExtended { .. }
-            | Ruling::PoolClosed { .. }
-            | Ruling::Order(
-                Order::Read(ReadOrder::Log { .. } | ReadOrder::Silence { .. })
-                | Order::Pool(_)
-                | Order::Grant(_)
-                | Order::Notice(NoticeOrder::MonthCapReached { .. }),
-            ) => panic!("unexpected: {ruling:?}"),
+            // As above.
+            Order::Read(ReadOrder::Log { .. } | ReadOrder::Silence { .. })
+            | Order::Pool(_)
+            | Order::Grant(_)
+            | Order::Notice(NoticeOrder::MonthCapReached { .. }) => panic!("unexpected: {ruling:?}"),
         }
     }
 
