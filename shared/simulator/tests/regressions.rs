@@ -211,3 +211,13 @@ fn regression_a_finalist_without_money_blocks_no_trial() {
     let history = Run::drawn(1_795_839_458_129).history();
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
+
+/// A checker took a cap for unused although it did not pay for the next trial. A job of the first rung had saved its model
+/// for two hours, so the next one reserved its full time limit.
+#[test]
+fn regression_a_long_tail_at_the_first_rung_raises_the_next_reservation() {
+    for seed in [1_795_847_960_847, 1_795_847_960_901] {
+        let history = Run::drawn(seed).history();
+        assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    }
+}

@@ -209,8 +209,9 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
 }
 
 /// Returns how long a job of the slowest configuration so far takes, with all epochs, the longest tail and a start-up of ten
-/// minutes.
+/// minutes. The next trial may belong to a bracket whose first rung showed a longer tail than the last rung.
 fn slowest_job_seconds(world: &World, id: &str, epochs: u32) -> i64 {
     let slowest = world.training.of(id).map(|job| job.program.epoch_ms).max().unwrap_or(0);
-    (slowest.saturating_mul(epochs.into()) + world.longest_tail(id, true)) / 1_000 + 600
+    let tail = world.longest_tail(id, true).max(world.longest_tail(id, false));
+    (slowest.saturating_mul(epochs.into()) + tail) / 1_000 + 600
 }
