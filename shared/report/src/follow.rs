@@ -187,7 +187,7 @@ impl Follower {
         for ruling in &step.rulings {
             let job = ruling.concludes().and_then(|key| {
                 let trial = self.state.trials.get(&key.trial)?;
-                let job = trial.job.as_ref().filter(|job| job.is(key))?;
+                let job = trial.job().filter(|job| job.is(key))?;
                 Some(Box::new(full_summary(definition, key, trial, job)))
             });
             self.state.apply(definition, ruling);

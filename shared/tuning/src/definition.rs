@@ -399,6 +399,11 @@ impl Definition {
         rung.below().map_or(Epochs::ZERO, |below| self.level(bracket, below))
     }
 
+    /// Returns the bracket that the steps of the refit name: one beyond the last.
+    pub(crate) fn refit_bracket(&self) -> BracketId {
+        BracketId::at(self.plan().brackets().len())
+    }
+
     /// Returns the last rung of a bracket, which is at the largest resource.
     pub fn last_rung(&self, bracket: BracketId) -> RungId {
         RungId::at(self.plan().rung_count(bracket.index()).saturating_sub(1))

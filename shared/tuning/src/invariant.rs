@@ -60,8 +60,9 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         Ruling::Search(SearchRuling::TrialJudged { trial: number, resource, value, verdict, .. })
             if verdict.continues =>
         {
-            let may = state.trials.get(number).is_some_and(|trial| {
-                let level = definition.level(trial.bracket, trial.next_rung);
+            let known = state.trials.get(number).and_then(|trial| Some((trial, trial.place()?)));
+            let may = known.is_some_and(|(trial, place)| {
+                let level = definition.level(place.cohort.bracket, place.rung);
                 let arrival = rival(definition.plan().rule(), (*number, *value));
                 let arrived = || state.rungs_at(definition, level).map(|rung| &rung.arrivals);
                 let rank: usize = arrived().map(|arrived| better(definition, arrived, arrival)).sum();

@@ -23,7 +23,7 @@ use crate::unit::time::{Millis, Time};
 /// A training job that is not concluded, or whose bill is not final.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// What was ordered.
+    /// Its order.
     pub order: Ordered,
     /// How far it has come.
     pub run: Run,
@@ -50,7 +50,7 @@ pub struct Job {
     pub metrics: Vec<(u8, f64)>,
 }
 
-/// What was ordered of a job.
+/// The order of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
     /// The rung for which it was started.

@@ -105,9 +105,9 @@ impl Quote {
     pub(crate) fn of_next_attempt(definition: &Definition, state: &State, trial: &Trial) -> Option<Self> {
         let rung = trial.start_rung(definition);
         // Only the first attempt at a rung gets a shorter limit: what failed once needs the usual one.
-        let is_new = trial.attempts == trial.past_attempts && trial.refit.is_none();
+        let is_new = trial.attempts == trial.past_attempts && trial.refit().is_none();
         if is_new {
-            return Self::of_promoted(definition, state, (trial.bracket, rung), trial.epoch_ms);
+            return Self::of_promoted(definition, state, (trial.bracket(definition), rung), trial.epoch_ms);
         }
         Self::of_longest_attempt(definition, state, trial).paid(definition, state)
     }
@@ -115,8 +115,9 @@ impl Quote {
     /// Quotes the next attempt of a trial, whatever the cap allows.
     pub(crate) fn of_longest_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
         let rung = trial.start_rung(definition);
-        let work = trial.refit.map_or_else(
-            || (epochs_of(definition, trial.bracket, rung), Goal::of_rung(definition, trial.bracket, rung)),
+        let bracket = trial.bracket(definition);
+        let work = trial.refit().map_or_else(
+            || (epochs_of(definition, bracket, rung), Goal::of_rung(definition, bracket, rung)),
             |epochs| (epochs, Goal::Last),
         );
         Self::of_attempt(definition, state, trial, work, trial.on_demand)
@@ -124,8 +125,9 @@ impl Quote {
 
     /// Quotes the attempt on demand that replaces a spot job of the trial for `rung`.
     pub(crate) fn of_fallback(definition: &Definition, state: &State, trial: &Trial, rung: RungId) -> Self {
-        let goal = Goal::of_rung(definition, trial.bracket, rung);
-        Self::of_attempt(definition, state, trial, (epochs_of(definition, trial.bracket, rung), goal), true)
+        let bracket = trial.bracket(definition);
+        let work = (epochs_of(definition, bracket, rung), Goal::of_rung(definition, bracket, rung));
+        Self::of_attempt(definition, state, trial, work, true)
     }
 
     fn of_attempt(

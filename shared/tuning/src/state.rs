@@ -264,13 +264,13 @@ impl State {
 
     /// Returns the live job `key`.
     pub fn job(&self, key: JobKey) -> Option<&Job> {
-        self.trials.get(&key.trial)?.job.as_ref().filter(|job| job.is(key))
+        self.trials.get(&key.trial)?.job().filter(|job| job.is(key))
     }
 
     /// Returns the live jobs with their keys and trials, by trial number.
     pub fn jobs(&self) -> impl Iterator<Item = (JobKey, &Trial, &Job)> {
         self.trials.iter().filter_map(|(number, trial)| {
-            let job = trial.job.as_ref()?;
+            let job = trial.job()?;
             Some((job.key(*number), trial, job))
         })
     }

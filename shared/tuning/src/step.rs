@@ -111,7 +111,7 @@ fn rule(
         }
         if let Some(key) = ruling.concludes()
             && let Some(trial) = state.trials.get(&key.trial)
-            && let Some(job) = &trial.job
+            && let Some(job) = trial.job()
         {
             let summary = full_summary(definition, key, trial, job);
             concluded.push(JobSummary { concluded: true, ..summary });

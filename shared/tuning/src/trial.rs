@@ -14,31 +14,24 @@ use serde::Serialize;
 
 use crate::definition::Definition;
 use crate::job::Job;
+use crate::job::inquiry::Asked;
 use crate::log::fact::MetricLine;
 use crate::log::reasons::StopWhy;
 use crate::trial::stream::Stream;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, CohortId, Place, RungId};
+use crate::unit::ids::{BracketId, Place, RungId};
 use crate::unit::time::{Millis, Time};
 
 /// A live trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its bracket.
-    pub bracket: BracketId,
+    /// What it is for.
+    pub purpose: Purpose,
     /// Its hyperparameters.
     pub configuration: Configuration,
     /// Whether the model of the sampler drew them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_model: bool,
-    /// The round of its bracket, where rungs close.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
-    pub round: u32,
-    /// Set for the refit only: the epoch up to which it trains.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refit: Option<Epochs>,
-    /// The first rung at which it was not judged. Where trials are promoted: the rung to which it trains.
-    pub next_rung: RungId,
     /// Why it is stopped; `None` while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_why: Option<StopWhy>,
@@ -49,17 +42,11 @@ pub struct Trial {
     pub curve: BTreeMap<Epochs, Option<f64>>,
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
-    /// How many streams it had when its stored log was last ordered to be read.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
-    pub read_ordered: u32,
-    /// How many streams it had at the order of the last completed read.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
-    pub streams_read: u32,
-    /// The latest line so far: time, ID and value.
-    pub last_line: Option<(Time, String, Option<f64>)>,
-    /// The attempt that logged it.
+    /// The reads of its stored log, by the number of its streams at the order.
     #[serde(default)]
-    pub last_line_attempt: u32,
+    pub read: Asked<u32>,
+    /// The latest line so far.
+    pub last_line: Option<LastLine>,
     /// The latest lines that began an epoch without a value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<Begun>,
@@ -89,14 +76,50 @@ pub struct Trial {
     /// Whether the next attempt runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
-    /// Why its last job failed, if the service failed it and the trial waits for a further attempt.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// The earliest start of its next attempt; `None` while it has a job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_at: Option<Time>,
+    /// Whether it has a job.
+    pub stage: TrialStage,
+}
+
+/// What a trial is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// It searches. It competes in its cohort for the next rung: the first one at which it was not judged or, where
+    /// trials are promoted, the one to which it trains.
+    Search(Place),
+    /// It trains the best configuration once more. It belongs to no bracket, and no trial is compared with it.
+    Refit {
+        /// The epoch up to which it trains.
+        to: Epochs,
+    },
+}
+
+/// Whether a trial has a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "nearly all live trials have a job")]
+pub enum TrialStage {
     /// The job that is not concluded.
-    pub job: Option<Job>,
+    Running(Job),
+    /// It waits for a further attempt.
+    Awaiting {
+        /// The earliest start of that attempt.
+        not_before: Time,
+        /// Why its last job failed, if the service failed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+}
+
+/// The latest line of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LastLine {
+    /// The time.
+    pub at: Time,
+    /// The ID.
+    pub id: String,
+    /// The value of the objective; `None` = not a number.
+    pub value: Option<f64>,
+    /// The attempt that logged it.
+    pub attempt: u32,
 }
 
 /// An epoch that a log line without a value began.
@@ -110,28 +133,34 @@ pub struct Begun {
     pub index: u64,
 }
 
+impl TrialStage {
+    /// Returns the job that is not concluded.
+    pub(crate) fn job(&self) -> Option<&Job> {
+        match self {
+            Self::Running(job) => Some(job),
+            Self::Awaiting { .. } => None,
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(crate) fn is_first(rung: &RungId) -> bool {
     *rung == RungId(0)
 }
 
 impl Trial {
-    pub(crate) fn new(bracket: BracketId, round: u32, configuration: &Configuration) -> Self {
+    /// Returns a trial whose first job starts not before this time.
+    pub(crate) fn new(purpose: Purpose, configuration: &Configuration, not_before: Time) -> Self {
         Self {
-            bracket,
-            round,
-            refit: None,
+            purpose,
             configuration: configuration.clone(),
             by_model: false,
-            next_rung: RungId(0),
             stop_why: None,
             stop_requested: false,
             curve: BTreeMap::new(),
             streams: Vec::new(),
-            read_ordered: 0,
-            streams_read: 0,
+            read: Asked::Never,
             last_line: None,
-            last_line_attempt: 0,
             begun: Vec::new(),
             unnumbered: Vec::new(),
             attempts: 0,
@@ -142,32 +171,89 @@ impl Trial {
             epoch_ms: None,
             instance_switches: 0,
             on_demand: false,
-            failure: None,
-            retry_at: None,
-            job: None,
+            stage: TrialStage::Awaiting { not_before, failure: None },
         }
     }
 }
 
 impl Trial {
-    /// Returns the trials that it is compared with.
-    pub fn cohort(&self) -> CohortId {
-        CohortId { bracket: self.bracket, round: self.round }
+    /// Returns the job that is not concluded.
+    pub fn job(&self) -> Option<&Job> {
+        self.stage.job()
     }
 
-    /// Returns its next rung.
-    pub fn place(&self) -> Place {
-        Place { cohort: self.cohort(), rung: self.next_rung }
+    /// As [`Trial::job`], to change it.
+    pub fn job_mut(&mut self) -> Option<&mut Job> {
+        match &mut self.stage {
+            TrialStage::Running(job) => Some(job),
+            TrialStage::Awaiting { .. } => None,
+        }
+    }
+
+    /// Takes the concluded job away.
+    pub(crate) fn take_job(&mut self, now: Time) -> Option<Job> {
+        self.job()?;
+        match std::mem::replace(&mut self.stage, TrialStage::Awaiting { not_before: now, failure: None }) {
+            TrialStage::Running(job) => Some(job),
+            TrialStage::Awaiting { .. } => None,
+        }
+    }
+
+    /// Returns the earliest start of its next attempt; `None` while it has a job.
+    pub fn not_before(&self) -> Option<Time> {
+        match self.stage {
+            TrialStage::Running(_) => None,
+            TrialStage::Awaiting { not_before, .. } => Some(not_before),
+        }
+    }
+
+    /// Returns whether its next attempt may start at `now`.
+    pub(crate) fn may_start(&self, now: Time) -> bool {
+        self.not_before().is_some_and(|at| at <= now)
+    }
+
+    /// Returns the cohort in which it competes, and its next rung; `None` for the refit.
+    pub fn place(&self) -> Option<Place> {
+        match self.purpose {
+            Purpose::Search(place) => Some(place),
+            Purpose::Refit { .. } => None,
+        }
+    }
+
+    /// Returns the epoch up to which the refit trains; `None` for a trial of the search.
+    pub fn refit(&self) -> Option<Epochs> {
+        match self.purpose {
+            Purpose::Search(_) => None,
+            Purpose::Refit { to } => Some(to),
+        }
+    }
+
+    /// Returns its next rung. The refit has a first one.
+    pub fn next_rung(&self) -> RungId {
+        self.place().map_or(RungId(0), |place| place.rung)
+    }
+
+    /// Returns its bracket. The steps of the refit name one beyond the last.
+    pub fn bracket(&self, definition: &Definition) -> BracketId {
+        self.place().map_or_else(|| definition.refit_bracket(), |place| place.cohort.bracket)
+    }
+
+    /// Returns its latest line, if `attempt` logged it.
+    pub(crate) fn last_line_of(&self, attempt: u32) -> Option<&LastLine> {
+        self.last_line.as_ref().filter(|line| line.attempt == attempt)
     }
 
     /// Returns the rung for which its next job starts.
     pub fn start_rung(&self, definition: &Definition) -> RungId {
-        if definition.promotes().is_some() { self.next_rung } else { RungId(0) }
+        if definition.promotes().is_some() { self.next_rung() } else { RungId(0) }
     }
 
     /// Returns the epoch at which its present job is done.
     pub fn goal(&self, definition: &Definition) -> Epochs {
-        self.refit.unwrap_or_else(|| definition.goal(self.bracket, self.next_rung))
+        match self.purpose {
+            Purpose::Search(place) => definition.goal(place.cohort.bracket, place.rung),
+            Purpose::Refit { to } => to,
+        }
     }
 
     /// Returns whether it has logged a finite value, also at an epoch that is not known yet.
@@ -200,7 +286,7 @@ impl Trial {
         let first = self
             .streams
             .first()
-            .filter(|stream| stream.unplaced && self.next_rung == RungId(0) && self.streams.len() == 1);
+            .filter(|stream| stream.unplaced && self.next_rung() == RungId(0) && self.streams.len() == 1);
         placed.max(first.and_then(|stream| stream.span).map_or(Epochs::ZERO, |(_, (_, last))| last))
     }
 }

@@ -179,7 +179,7 @@ impl Record {
                 return Some(Cow::Borrowed(concluded));
             }
             let trial = trial?;
-            let job = trial.job.as_ref().filter(|job| job.is(*key))?;
+            let job = trial.job().filter(|job| job.is(*key))?;
             Some(Cow::Owned(full_summary(definition, *key, trial, job)))
         })
     }

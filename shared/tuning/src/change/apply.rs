@@ -17,12 +17,12 @@ use crate::log::ruling::{
 use crate::state::count_end;
 use crate::state::failures::names_its_error;
 use crate::state::{Fruitless, Refittable, State, Status, latest_start};
-use crate::trial::Trial;
 use crate::trial::summary::JobSummary;
 use crate::trial::summary::summary;
 use crate::trial::timing::{Goal, Timing};
+use crate::trial::{Purpose, Trial, TrialStage};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{ChoiceId, CohortId, TrialId};
+use crate::unit::ids::{ChoiceId, CohortId, Place, RungId, TrialId};
 use crate::unit::limits::CAPACITY_MEMORY;
 use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
@@ -73,7 +73,7 @@ impl State {
             }
             Order::Read(ReadOrder::Log { job, streams }) => {
                 if let Some(trial) = self.trials.get_mut(&job.trial) {
-                    trial.read_ordered = *streams;
+                    trial.read = Asked::Open(*streams);
                 }
             }
             Order::Read(ReadOrder::Rest { job, .. }) => {
@@ -127,8 +127,7 @@ impl State {
         let limit = self.job(key).map(|job| job.order.limits.max_runtime_seconds);
         self.remove_job(definition, key);
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
-        trial.retry_at = Some(not_before);
-        trial.failure = failed;
+        trial.stage = TrialStage::Awaiting { not_before, failure: failed };
         match why {
             RetryWhy::RuntimeCutTooShort => trial.cut_limit = limit,
             RetryWhy::Capacity | RetryWhy::MaxWait => trial.instance_switches = 0,
@@ -171,7 +170,7 @@ impl State {
     }
 
     fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {
-        if let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job.as_mut()) {
+        if let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job_mut()) {
             change(job);
         }
     }
@@ -184,8 +183,8 @@ impl State {
             return;
         };
         let Some(trial) = self.trials.get_mut(number) else { return };
-        let place = trial.place();
-        trial.next_rung = rung.next();
+        let Some(place) = trial.place() else { return };
+        trial.purpose = Purpose::Search(Place { rung: rung.next(), ..place });
         if !verdict.continues {
             trial.stop_why = Some(StopWhy::Rung { rung: *rung });
         }
@@ -201,7 +200,7 @@ impl State {
         if !matches!(why, StopWhy::ReservationUsed { .. }) {
             trial.stop_why = trial.stop_why.or(Some(why));
         }
-        let Some(job) = &mut trial.job else { return };
+        let Some(job) = trial.job_mut() else { return };
         job.stop = Some(Stop { why, accepted: false });
         job.message = job.message.take().or_else(|| why.message());
     }
@@ -218,8 +217,8 @@ impl State {
         let Some(trial) = self.trials.remove(number) else { return };
         self.remember(definition, *number, &trial, value.is_some());
         let has_value = trial.has_value();
-        let place = trial.place();
-        self.park(*number, trial, *resource);
+        let Some(place) = trial.place() else { return };
+        self.park(*number, place, trial, *resource);
         self.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
             rung.wait(definition.direction(), (*number, *value));
@@ -259,7 +258,6 @@ impl State {
             level: launch.resource,
             checkpoint_epochs: definition.level_below(*bracket, key.rung).min(before),
         };
-        let job = Job::new(ordered, *reservation);
         self.ledger.reserve(*reservation);
         // Bills of its own jobs may have freed the money that the month denied.
         self.grants.denied = None;
@@ -269,22 +267,26 @@ impl State {
             // The refit is not a trial of the search and joins no bracket.
             self.next_trial = self.next_trial.max(key.trial.next());
         }
-        let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
+        let cohort = CohortId { bracket: *bracket, round: *round };
+        let purpose = if launch.refit {
+            let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
+            Purpose::Refit { to: launch.resource.unwrap_or(best) }
+        } else {
+            Purpose::Search(Place { cohort, rung: RungId(0) })
+        };
         let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
-            refit: launch.refit.then(|| launch.resource.unwrap_or(best)),
             by_model: matches!(origin, Some(Origin::Model { .. })),
-            ..Trial::new(*bracket, *round, configuration)
+            ..Trial::new(purpose, configuration, self.now)
         });
         trial.attempts = key.attempt;
         trial.last_attempt_rung = key.rung;
-        trial.retry_at = None;
-        trial.job = Some(job);
+        trial.stage = TrialStage::Running(Job::new(ordered, *reservation));
         if key.trial >= self.next_trial {
             self.next_trial = key.trial.next();
             if let Some(joined) = self.joined.get_mut(bracket.index()) {
                 *joined = joined.saturating_add(1);
             }
-            if let Some(cohort) = self.cohort_mut(definition, CohortId { bracket: *bracket, round: *round }) {
+            if let Some(cohort) = self.cohort_mut(definition, cohort) {
                 cohort.joined = cohort.joined.saturating_add(1);
             }
         }
@@ -293,7 +295,7 @@ impl State {
     /// Removes the concluded job from the state and adds it to the counters, the timings and the best job.
     fn remove_job(&mut self, definition: &Definition, key: JobKey) {
         let Some(trial) = self.trials.get_mut(&key.trial) else { return };
-        let Some(job) = trial.job.take() else { return };
+        let Some(job) = trial.take_job(self.now) else { return };
         if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
             self.ledger.release(job.bill.reservation);
         } else {
@@ -302,7 +304,7 @@ impl State {
         if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
             lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
         }
-        let done = JobSummary { concluded: true, ..summary(key, trial, &job) };
+        let done = JobSummary { concluded: true, ..summary(definition, key, trial, &job) };
         let without_instances = ended_without_instances(&job);
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
@@ -310,7 +312,7 @@ impl State {
         self.timings.record(goal, timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.is_void() || without_instances;
-        if uncounted && trial.refit.is_none() {
+        if uncounted && trial.refit().is_none() {
             self.launched = self.launched.saturating_sub(1);
         }
         self.refusals = if job.refused().is_some() { self.refusals.saturating_add(1) } else { 0 };
@@ -355,7 +357,8 @@ impl State {
     /// Updates what the refit trains by the curve of a trial whose job counts.
     fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
         let direction = definition.direction();
-        let Some(trial) = self.trials.get(&number).filter(|trial| definition.refit && trial.refit.is_none())
+        let Some(trial) =
+            self.trials.get(&number).filter(|trial| definition.refit && trial.refit().is_none())
         else {
             return;
         };
@@ -398,16 +401,17 @@ impl State {
             if crate::planted!(ForgetFailedPlace) {
                 active = false;
             }
-            if active && trial.refit.is_none() && trial.next_rung < definition.last_rung(trial.bracket) {
-                let arrival = (number, None);
-                self.with_rung(definition, trial.place(), |rung| {
-                    rung.arrive(definition.direction(), arrival);
-                });
+            if let Some(place) = trial.place() {
+                if active && place.rung < definition.last_rung(place.cohort.bracket) {
+                    self.with_rung(definition, place, |rung| {
+                        rung.arrive(definition.direction(), (number, None));
+                    });
+                }
+                self.close_cohort(definition, place.cohort);
             }
-            self.close_cohort(definition, trial.cohort());
         }
         // The refit is not a trial of the search.
-        if trial.refit.is_some() {
+        if trial.refit().is_some() {
             return;
         }
         let has_value = trial.has_value();

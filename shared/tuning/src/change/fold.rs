@@ -152,7 +152,7 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
     let trial = state.trials.get_mut(&key.trial);
-    trial.and_then(|trial| trial.job.as_mut()).filter(|job| job.is(key)).is_some_and(change)
+    trial.and_then(|trial| trial.job_mut()).filter(|job| job.is(key)).is_some_and(change)
 }
 
 fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Time) -> bool {
@@ -168,7 +168,7 @@ fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Ti
 /// Returns whether `job` ran and logged no value for [`QUIET_BEFORE_BURST`] before `at`.
 fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
     let Some(trial) = state.trials.get(&key.trial) else { return false };
-    let Some(started) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.started()) else {
+    let Some(started) = trial.job().filter(|job| job.is(key)).and_then(Job::started) else {
         return false;
     };
     let latest = trial.streams.iter().filter_map(|stream| Some(stream.span?.1.0));
@@ -184,7 +184,7 @@ fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
         return false;
     }
     state.clock = at;
-    let live = state.trials.values_mut().filter_map(|trial| trial.job.as_mut());
+    let live = state.trials.values_mut().filter_map(|trial| trial.job_mut());
     live.chain(state.billing.iter_mut().map(|(_, job)| job)).for_each(|job| job.tick(definition, at));
     true
 }
@@ -207,7 +207,7 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
 /// no further attempt.
 fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
-    trial.job.as_ref().is_some_and(|job| job.is(key)) && !std::mem::replace(&mut trial.stop_requested, true)
+    trial.job().is_some_and(|job| job.is(key)) && !std::mem::replace(&mut trial.stop_requested, true)
 }
 
 /// Folds limits that the user changed: the latest change of each limit is in force.
@@ -311,9 +311,7 @@ fn rest_read(state: &mut State, key: JobKey) -> bool {
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
     let trial = state.trials.get_mut(&key.trial);
-    let Some(trial) = trial.filter(|trial| trial.streams_read < streams) else { return false };
-    trial.streams_read = streams;
-    true
+    trial.is_some_and(|trial| trial.read.answer(streams))
 }
 
 /// Folds that a job will never run: its reservation is free at once.

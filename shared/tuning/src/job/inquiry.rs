@@ -97,7 +97,7 @@ impl<K: Copy + Ord> Asked<K> {
     }
 
     /// Returns the key of the question that has no answer.
-    pub(crate) fn open(self) -> Option<K> {
+    pub fn open(self) -> Option<K> {
         match self {
             Self::Open(key) => Some(key),
             Self::Never | Self::Answered(_) => None,

@@ -4,6 +4,7 @@ use super::{Mutation, is_on};
 use crate::change::fold;
 use crate::definition::Definition;
 use crate::job::Job;
+use crate::job::run::Run;
 use crate::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use crate::state::State;
 use crate::unit::ids::ChoiceId;
@@ -18,7 +19,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
             if is_on(Mutation::CancelledThoughSeen)
                 && let Some(job) = job_of(state, *job).filter(|job| !job.is_closed())
             {
-                (job.is_accepted(), job.end()) = (false, None);
+                job.run = Run::Waiting { quota_exceeded: false };
             }
             fold::fold(definition, state, recorded)
         }
@@ -49,7 +50,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
 }
 
 fn job_of(state: &mut State, key: JobKey) -> Option<&mut Job> {
-    state.trials.get_mut(&key.trial)?.job.as_mut().filter(|job| job.is(key))
+    state.trials.get_mut(&key.trial)?.job_mut().filter(|job| job.is(key))
 }
 
 fn described(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
@@ -60,7 +61,7 @@ fn described(definition: &Definition, state: &mut State, recorded: &Recorded, ke
         definition.job.fallbacks.fill(first);
     }
     let mut recorded = recorded.clone();
-    let seen_started = state.job(key).and_then(|job| job.started());
+    let seen_started = state.job(key).and_then(Job::started);
     if is_on(Mutation::ZeroBillBelieved)
         && let Fact::JobDescribed { started, billable_seconds: 0, .. } = &mut recorded.fact
     {
@@ -109,16 +110,14 @@ fn stop_accepted(definition: &Definition, state: &mut State, recorded: &Recorded
 }
 
 fn interrupted(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
-    let is_again = |job: &mut Job| {
-        job.end().is_none() && job.phase() == JobPhase::Interrupted && recorded.at >= job.phase_at()
-    };
-    let is_again = job_of(state, key).is_some_and(is_again);
+    let since = job_of(state, key).and_then(|job| job.entered(JobPhase::Interrupted));
+    let is_again = since.is_some_and(|since| recorded.at >= since);
     let changed = fold::fold(definition, state, recorded);
     if is_again
         && is_on(Mutation::InterruptionTwice)
-        && let Some(job) = job_of(state, key)
+        && let Some(Run::Known(trace)) = job_of(state, key).map(|job| &mut job.run)
     {
-        job.interruptions = job.interruptions().saturating_add(1);
+        trace.interruptions = trace.interruptions.saturating_add(1);
         return true;
     }
     changed

@@ -3,7 +3,10 @@
 use super::{Mutation, is_on};
 use crate::decide;
 use crate::definition::Definition;
-use crate::job::{Bill, Job};
+use crate::job::Job;
+use crate::job::bill::Stage;
+use crate::job::inquiry::Asked;
+use crate::job::run::Run;
 use crate::log::fact::{JobEnd, JobPhase};
 use crate::log::reasons::{EndReason, RetryWhy, StopWhy};
 use crate::log::ruling::{
@@ -11,6 +14,7 @@ use crate::log::ruling::{
 };
 use crate::scheduler::Cohort;
 use crate::state::{State, Status};
+use crate::trial::{Trial, TrialStage};
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::ChoiceId;
 use crate::unit::money::MicroUsd;
@@ -39,8 +43,8 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::ConcludeUnbilled,
         |_, state| {
-            for job in jobs(state).filter(|job| job.end().is_some()) {
-                job.bill = job.bill.or(Some(Bill { seconds: None, amount: MicroUsd::ZERO }));
+            for job in jobs(state).filter(|job| job.end().is_some() && job.bill.amount().is_none()) {
+                job.bill.stage = Stage::InFull(MicroUsd::ZERO);
             }
         },
         Makes(|ruling| ruling.concludes().is_some()),
@@ -52,7 +56,11 @@ const ALTERED_VIEWS: &[AlteredView] = &[
             matches!(ruling, Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::OnDemand, .. }))
         }),
     ),
-    (Mutation::KeepFailure, |_, state| end_otherwise(state), Makes(is_retry)),
+    (
+        Mutation::KeepFailure,
+        |_, state| change_end(state, JobEnd::AlgorithmError, JobEnd::ServiceError),
+        Makes(is_retry),
+    ),
     (
         Mutation::AttemptsWithoutLimit,
         |_, state| state.trials.values_mut().for_each(|trial| trial.retries = 0),
@@ -61,7 +69,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::PromoteFailed,
         |_, state| {
-            end_otherwise(state);
+            change_end(state, JobEnd::AlgorithmError, JobEnd::ServiceError);
             let rungs = |cohort: &mut Cohort| {
                 for rung in &mut cohort.rungs {
                     let values = rung.arrivals.iter_mut().chain(&mut rung.waiting).map(|(_, value)| value);
@@ -101,9 +109,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (
         Mutation::CapacityFailsTrial,
         |_, state| {
-            for job in jobs(state).filter(|job| job.end() == Some(JobEnd::CapacityError)) {
-                job.end = Some(JobEnd::AlgorithmError);
-            }
+            change_end(state, JobEnd::CapacityError, JobEnd::AlgorithmError);
         },
         Makes(|ruling| matches!(ruling, Ruling::Attempt(AttemptRuling::TrialFinished { .. }))),
     ),
@@ -115,14 +121,26 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (Mutation::ExcessForgotten, |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start)),
     (
         Mutation::ReservationClockIgnored,
-        |_, state| jobs(state).for_each(|job| job.phase = JobPhase::Uploading),
+        |_, state| {
+            for job in jobs(state) {
+                if let Run::Known(trace) = &mut job.run {
+                    trace.phase = Some((job.order.at, JobPhase::Uploading));
+                }
+            }
+        },
         Forgets(|ruling| {
             matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::ReservationUsed { .. }, .. }))
         }),
     ),
     (
         Mutation::OverrunNotReserved,
-        |_, state| jobs(state).for_each(|job| job.seen_at = Time::MIN),
+        |_, state| {
+            for job in jobs(state) {
+                if let Run::Known(trace) = &mut job.run {
+                    trace.seen_at = Time::MIN;
+                }
+            }
+        },
         Forgets(|ruling| matches!(ruling, Ruling::Booking(Booking::ReservationExtended { .. }))),
     ),
     (
@@ -136,7 +154,9 @@ const ALTERED_VIEWS: &[AlteredView] = &[
         Mutation::CutTrialWaits,
         |_, state| {
             for trial in state.trials.values_mut().filter(|trial| trial.cut_limit.is_some()) {
-                trial.retry_at = trial.retry_at.and(Some(Time::MAX));
+                if let TrialStage::Awaiting { not_before, .. } = &mut trial.stage {
+                    *not_before = Time::MAX;
+                }
             }
         },
         Makes(is_start),
@@ -196,12 +216,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::SilenceNotLooked,
-        |_, state| jobs(state).for_each(|job| job.silence_seen = Some(Time::MAX)),
+        |_, state| jobs(state).for_each(|job| job.look = Asked::Answered(Time::MAX)),
         Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }))),
     ),
     (
         Mutation::SilenceNeverEnds,
-        |_, state| jobs(state).for_each(|job| job.look_ordered = Some(Time::MAX)),
+        |_, state| jobs(state).for_each(|job| job.look = Asked::Open(Time::MAX)),
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Silence { .. })))),
     ),
     (
@@ -211,7 +231,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::NoLogRead,
-        |_, state| state.trials.values_mut().for_each(|trial| trial.streams_read = u32::MAX),
+        |_, state| state.trials.values_mut().for_each(|trial| trial.read = Asked::Answered(u32::MAX)),
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Log { .. })))),
     ),
     (
@@ -267,7 +287,7 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
             *limits = definition.limits_for(limits.max_runtime_seconds);
             *reservation = definition.worst_case(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         }
-        if job.order.attempt > 1 && is_on(Mutation::ReuseName) {
+        if job.attempt > 1 && is_on(Mutation::ReuseName) {
             job.attempt = job.attempt.saturating_sub(1);
         }
         if !launch.refit && definition.promotes().is_some() && is_on(Mutation::WrongLevel) {
@@ -278,13 +298,16 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
 }
 
 fn jobs(state: &mut State) -> impl Iterator<Item = &mut Job> {
-    state.trials.values_mut().filter_map(|trial| trial.job.as_mut())
+    state.trials.values_mut().filter_map(Trial::job_mut)
 }
 
-/// Shows failures of programs as failures of the service.
-fn end_otherwise(state: &mut State) {
-    for job in jobs(state).filter(|job| job.end() == Some(JobEnd::AlgorithmError)) {
-        job.end = Some(JobEnd::ServiceError);
+fn change_end(state: &mut State, from: JobEnd, to: JobEnd) {
+    for job in jobs(state) {
+        if let Run::Ended { end, .. } = &mut job.run
+            && *end == from
+        {
+            *end = to;
+        }
     }
 }
 

@@ -13,11 +13,11 @@ use crate::quote::Quote;
 use crate::rules::{Rule, grant, never, promote, refit};
 use crate::state::capacity::{can_switch_instances, falls_back};
 use crate::state::{State, Status};
-use crate::trial::Trial;
 use crate::trial::diverged::diverged;
 use crate::trial::log::is_complete;
+use crate::trial::{Trial, TrialStage};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::TrialId;
+use crate::unit::ids::{Place, TrialId};
 use crate::unit::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::Millis;
 
@@ -47,14 +47,15 @@ pub(crate) fn conclusion(
     };
     let active = state.status == Status::Active;
     let complete = |job: &Job| is_complete(definition, state.clock, trial, job);
-    let closed = trial.job.as_ref().is_none_or(|job| complete(job) && !job.is_void());
+    let closed = trial.job().is_none_or(|job| complete(job) && !job.is_void());
     if active
         && closed
-        && let Some(arrival) = promote::arrival(definition, trial, trial.job.as_ref())
+        && let Some(place) = trial.place()
+        && let Some(arrival) = promote::arrival(definition, trial, place, trial.job())
     {
-        return Some(rung_reached(definition, number, trial, arrival));
+        return Some(rung_reached(definition, (number, trial), place, arrival));
     }
-    let Some(job) = trial.job.as_ref() else {
+    let Some(job) = trial.job() else {
         // Late lines of its last job completed the trial: it needs no further attempt.
         let done =
             trial.stop_why.or_else(|| has_all_epochs(definition, trial).then_some(StopWhy::MaxResource));
@@ -126,18 +127,18 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
 
 fn rung_reached(
     definition: &Definition,
-    number: TrialId,
-    trial: &Trial,
+    (number, trial): (TrialId, &Trial),
+    place: Place,
     (resource, value): (Epochs, Option<f64>),
 ) -> Ruling {
     let key = |job: &Job| job.key(number);
     Ruling::Search(SearchRuling::RungReached {
-        job: trial.job.as_ref().map(key),
+        job: trial.job().map(key),
         trial: number,
-        bracket: trial.bracket,
-        round: trial.round,
-        rung: trial.next_rung,
-        level: definition.level(trial.bracket, trial.next_rung),
+        bracket: place.cohort.bracket,
+        round: place.cohort.round,
+        rung: place.rung,
+        level: definition.level(place.cohort.bracket, place.rung),
         resource,
         value,
     })
@@ -162,9 +163,11 @@ fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial)
 /// Returns the end of a trial that gets no further attempt. It has failed only if its own last job has: a trial that
 /// waits for capacity, a quota, or the money of its promotion is merely not continued.
 fn end_without_attempt(trial: &Trial) -> TrialEnd {
-    match &trial.failure {
-        Some(message) => TrialEnd::Failed(message.clone()),
-        None => TrialEnd::Stopped(StopWhy::TuningEnding),
+    match &trial.stage {
+        TrialStage::Awaiting { failure: Some(message), .. } => TrialEnd::Failed(message.clone()),
+        TrialStage::Awaiting { failure: None, .. } | TrialStage::Running(_) => {
+            TrialEnd::Stopped(StopWhy::TuningEnding)
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! a doubt only holds new trials. The tuning fails when no live trial is left that could dispel the doubt.
 
 use crate::definition::Definition;
+use crate::job::Job;
 use crate::log::fact::JobEnd;
 use crate::log::fact::JobKey;
 use crate::log::problem::LogProblem;
@@ -40,7 +41,7 @@ pub fn doubt(state: &State) -> Option<String> {
 }
 
 fn has_ended_fruitless(trial: &Trial) -> bool {
-    let end = trial.job.as_ref().and_then(|job| job.end());
+    let end = trial.job().and_then(Job::end);
     matches!(end, Some(JobEnd::AlgorithmError | JobEnd::Completed)) && !trial.has_value()
 }
 
@@ -80,7 +81,7 @@ fn last_failure(state: &State) -> &str {
 pub(crate) fn confirmed(definition: &Definition, state: &State) -> Option<String> {
     let message = doubt(state)?;
     // A quota may block a start for a day.
-    let is_blocked = |trial: &Trial| trial.job.as_ref().is_some_and(|job| job.is_blocked_by_quota());
+    let is_blocked = |trial: &Trial| trial.job().is_some_and(Job::is_blocked_by_quota);
     let is_live = state.trials.values().any(|trial| !is_blocked(trial));
     (!is_live && promote::next(definition, state, true).is_none()).then_some(message)
 }

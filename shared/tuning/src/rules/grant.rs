@@ -115,8 +115,8 @@ pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
 fn is_idle(state: &State) -> bool {
     let idle_from = state.now + IDLE;
     let mut waiting = state.trials.values().peekable();
-    let all_wait = waiting.peek().is_some()
-        && waiting.all(|trial| trial.job.is_none() && trial.retry_at.is_some_and(|at| at > idle_from));
+    let all_wait =
+        waiting.peek().is_some() && waiting.all(|trial| trial.not_before().is_some_and(|at| at > idle_from));
     state.is_held_long() || state.lacks_capacity_long() || all_wait || state.is_paused()
 }
 

@@ -41,7 +41,8 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if trial.stop_why.is_some() || trial.stop_requested || diverged(definition, trial).is_some() {
             return None;
         }
-        let level = definition.level(trial.bracket, trial.next_rung);
+        let place = trial.place()?;
+        let level = definition.level(place.cohort.bracket, place.rung);
         // The last rung is the end of the trial: there is no comparison.
         if level >= definition.largest_resource() {
             return None;
@@ -55,8 +56,8 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
         Some(Ruling::Search(SearchRuling::TrialJudged {
             trial: *number,
-            bracket: trial.bracket,
-            rung: trial.next_rung,
+            bracket: place.cohort.bracket,
+            rung: place.rung,
             level,
             resource,
             value,
@@ -72,14 +73,14 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
 /// rank. The log of a job that is concluded has been read.
 fn log_is_unread(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let streams = stream_count(trial);
-    let closed = trial.job.as_ref().is_none_or(|job| is_complete(definition, state.clock, trial, job));
-    !definition.epochs.captured && streams > 1 && trial.streams_read < streams && !closed
+    let closed = trial.job().is_none_or(|job| is_complete(definition, state.clock, trial, job));
+    !definition.epochs.captured && streams > 1 && trial.read.answered() < Some(streams) && !closed
 }
 
 /// Orders the stored log to be read, once after each restart; `None` while the outcome is pending.
 fn log_read(number: TrialId, trial: &Trial) -> Option<Ruling> {
     let streams = stream_count(trial);
-    let job = trial.job.as_ref().filter(|_| trial.read_ordered < streams)?;
+    let job = trial.job().filter(|_| trial.read.key() < Some(streams))?;
     let job = job.key(number);
     Some(Ruling::Order(Order::Read(ReadOrder::Log { job, streams })))
 }
@@ -128,7 +129,7 @@ fn value_at(
 ) -> Option<(Epochs, Option<f64>)> {
     // The median rule compares no job that has ended: there is nothing to stop.
     let ended_well = definition.plan().rule() != Rule::Median
-        && trial.job.as_ref().is_some_and(|job| {
+        && trial.job().is_some_and(|job| {
             job.end() == Some(JobEnd::Completed) && is_complete(definition, state.clock, trial, job)
         });
     arrived_with(definition, trial, level, ended_well)

@@ -46,8 +46,8 @@ fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
     if !job.holds_slot() || job.stop.is_some() {
         return None;
     }
-    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.order.attempt);
-    let line = own.map(|(at, _, _)| *at).filter(|at| Some(*at) >= job.phase_at());
+    let own = trial.last_line_of(job.order.attempt);
+    let line = own.map(|line| line.at).filter(|at| Some(*at) >= job.phase_at());
     line.or(job.entered(JobPhase::Training))
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.
 fn nothing_runs_or_waits(state: &State) -> bool {
     let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
-    state.trials.values().all(|trial| trial.job.is_none() && !waits(trial.retry_at))
+    state.trials.values().all(|trial| trial.job().is_none() && !waits(trial.not_before()))
         && !is_held(state)
         && state.grants.open.is_none()
 }

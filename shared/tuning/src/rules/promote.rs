@@ -49,12 +49,13 @@ pub(crate) const ELIMINATED: Rule = Rule {
 pub(crate) fn arrival(
     definition: &Definition,
     trial: &Trial,
+    place: Place,
     job: Option<&Job>,
 ) -> Option<(Epochs, Option<f64>)> {
-    let level = definition.level(trial.bracket, trial.next_rung);
+    let level = definition.level(place.cohort.bracket, place.rung);
     if trial.stop_requested
         || definition.promotes().is_none()
-        || trial.next_rung >= definition.last_rung(trial.bracket)
+        || place.rung >= definition.last_rung(place.cohort.bracket)
     {
         return None;
     }
@@ -73,9 +74,7 @@ pub(crate) fn arrival(
     }
     // A program that completed below its level arrives with its last value, if it logged one.
     let emitted = job.is_some_and(|job| {
-        job.end() == Some(JobEnd::Completed)
-            && trial.last_line_attempt == job.order.attempt
-            && trial.last_line.is_some()
+        job.end() == Some(JobEnd::Completed) && trial.last_line_of(job.order.attempt).is_some()
     });
     let reached = trial.curve.last_key_value().is_some_and(|(last, _)| *last >= level);
     (reached || emitted).then(|| arrived_with(definition, trial, level, true))?
@@ -183,10 +182,8 @@ pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
     if definition.promotes().is_none() || (state.jobs().next().is_none() && !state.awaits_bills()) {
         return false;
     }
-    let mut promoted = state.trials.values().filter(|trial| {
-        trial.next_rung > RungId(0) && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
-    });
-    promoted.next().is_some()
+    let waits = |trial: &Trial| trial.next_rung() > RungId(0) && trial.may_start(state.now);
+    state.trials.values().any(waits)
         || candidates(definition, state, false).any(|ruling| !fits(definition, state, &ruling))
 }
 
@@ -276,7 +273,8 @@ fn allowed_at(definition: &Definition, cohort: &Cohort, rung: RungId, closed: bo
 /// Returns whether no further trial can arrive at a rung: none can join the cohort, none is on its way, and none that
 /// waits below can be promoted.
 fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: RungId) -> bool {
-    let on_its_way = |trial: &Trial| trial.cohort() == cohort.id && trial.next_rung <= rung;
+    let on_its_way =
+        |trial: &Trial| trial.place().is_some_and(|place| place.cohort == cohort.id && place.rung <= rung);
     !is_open_to_new_trials(definition, state, cohort.id)
         && !state.trials.values().any(on_its_way)
         && cohort
@@ -313,7 +311,7 @@ pub(crate) fn can_join(definition: &Definition, state: &State, bracket: BracketI
 fn jobs_are_left(definition: &Definition, state: &State, cohort: CohortId, needed: u32) -> bool {
     let eta = definition.plan().eta();
     let others = state.cohorts.iter().filter(|other| other.id != cohort);
-    let about_to_start = count(state.trials.values().filter(|trial| trial.job.is_none()).count());
+    let about_to_start = count(state.trials.values().filter(|trial| trial.job().is_none()).count());
     let first = needed.saturating_add(about_to_start).saturating_add(1);
     let all = others.map(|other| other.jobs_needed(eta, 0)).fold(first, u32::saturating_add);
     all <= state.jobs_left(definition)

@@ -10,7 +10,7 @@ use crate::quote::Quote;
 use crate::rules::grant;
 use crate::state::{State, Status};
 use crate::trial::Trial;
-use crate::unit::ids::{BracketId, RungId};
+use crate::unit::ids::RungId;
 
 /// Returns the order of the refit of a search that ends for the reason `why`, or the request for its money.
 pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
@@ -32,8 +32,7 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     }
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
-        // The refit belongs to no bracket and is compared with no trial.
-        bracket: BracketId::at(definition.plan().brackets().len()),
+        bracket: definition.refit_bracket(),
         configuration: best.configuration.clone(),
         origin: None,
         limits,
@@ -49,7 +48,7 @@ pub(crate) fn can_continue(definition: &Definition, state: &State, trial: &Trial
     let expired = || state.quota_has_expired() || state.capacity_wait_has_expired(definition);
     match &state.status {
         Status::Active => true,
-        Status::Ending(why) => trial.refit.is_some() && why.allows_refit() && !expired(),
+        Status::Ending(why) => trial.refit().is_some() && why.allows_refit() && !expired(),
         Status::Ended { .. } => false,
     }
 }

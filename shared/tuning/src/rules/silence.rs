@@ -68,8 +68,8 @@ fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Tim
     if !job.holds_slot() || stops || has_all {
         return None;
     }
-    let own = trial.last_line.as_ref().filter(|_| trial.last_line_attempt == job.order.attempt);
-    Some(own.map_or(Time::MIN, |(at, _, _)| *at).max(job.entered(JobPhase::Training)?))
+    let own = trial.last_line_of(job.order.attempt);
+    Some(own.map_or(Time::MIN, |line| line.at).max(job.entered(JobPhase::Training)?))
 }
 
 /// Returns the longest silence allowed; `None` = no bound.

@@ -12,6 +12,7 @@ use crate::rules::outlook::Outlook;
 use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
 use crate::state::{State, Status};
+use crate::trial::Trial;
 use crate::unit::ids::{BracketId, RungId};
 
 /// Orders the next job, or the money for it.
@@ -22,8 +23,7 @@ pub(crate) const START: Rule = Rule {
     },
     wakes: |view| {
         let state = view.state;
-        let retries =
-            state.trials.values().filter(|trial| trial.job.is_none()).filter_map(|trial| trial.retry_at);
+        let retries = state.trials.values().filter_map(Trial::not_before);
         // Starts wait for both.
         let held = state.hold_starts_until.max(state.lack.as_ref().map(|lack| lack.until));
         view.by_facts(retries.chain(held).chain(grant::retry_at(state)))
@@ -99,9 +99,8 @@ fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
     if !state.may_free_money() {
         return false;
     }
-    let mut cut = state.trials.values().filter(|trial| {
-        trial.cut_limit.is_some() && trial.job.is_none() && trial.retry_at.is_some_and(|at| at <= state.now)
-    });
+    let mut cut =
+        state.trials.values().filter(|trial| trial.cut_limit.is_some() && trial.may_start(state.now));
     cut.any(|trial| {
         let amount = Quote::of_longest_attempt(definition, state, trial).worst_case;
         state.ledger.can_ever_fit(amount.plus(reserve(definition, state)))
@@ -127,27 +126,28 @@ pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
 fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
     state.trials.iter().find_map(|(number, trial)| {
         let is_other = state.finalist.is_some_and(|finalist| finalist != *number);
-        let waits_for_finalist = is_other && trial.refit.is_none();
-        if trial.job.is_some() || waits_for_finalist || trial.retry_at.is_none_or(|at| at > state.now) {
+        let waits_for_finalist = is_other && trial.refit().is_none();
+        if waits_for_finalist || !trial.may_start(state.now) {
             return None;
         }
         let rung = trial.start_rung(definition);
         let Quote { limits, instances, worst_case: reservation } =
             Quote::of_next_attempt(definition, state, trial)?;
-        let level = definition.promotes().map(|_| definition.level(trial.bracket, rung));
+        let bracket = trial.bracket(definition);
+        let level = definition.promotes().map(|_| definition.level(bracket, rung));
         Some(Ruling::Order(Order::Start {
             job: JobKey { trial: *number, rung, attempt: trial.attempts.saturating_add(1) },
-            bracket: trial.bracket,
+            bracket,
             configuration: trial.configuration.clone(),
             origin: None,
             limits,
             reservation,
-            round: trial.round,
+            round: trial.place().map_or(0, |place| place.cohort.round),
             launch: Launch {
-                resource: trial.refit.or(level),
+                resource: trial.refit().or(level),
                 on_demand: trial.on_demand,
                 instances,
-                refit: trial.refit.is_some(),
+                refit: trial.refit().is_some(),
             },
         }))
     })

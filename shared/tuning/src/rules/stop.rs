@@ -43,7 +43,7 @@ fn order(definition: &Definition, state: &State) -> Option<Ruling> {
             (_, None) if trial.stop_requested => StopWhy::Requested,
             (_, None) if let Some(why) = overrun::stop(definition, state, job) => why,
             // The refit runs to its own end, also while the tuning ends: its model is the result.
-            (_, None) if trial.refit.is_some() && refit::can_continue(definition, state, trial) => {
+            (_, None) if trial.refit().is_some() && refit::can_continue(definition, state, trial) => {
                 let over = || last_epoch::stop(definition, state, trial, job);
                 let is_reached = last_epoch::is_reached(definition, trial, job);
                 if is_reached { over() } else { elsewhere().or_else(useless) }?

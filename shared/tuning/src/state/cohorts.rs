@@ -86,7 +86,7 @@ impl State {
         if definition.promotes() != Some(Scheduling::Synchronous) {
             return;
         }
-        let live = self.trials.values().any(|trial| trial.cohort() == id)
+        let live = self.trials.values().any(|trial| trial.place().is_some_and(|place| place.cohort == id))
             || self.waiting.values().any(|trial| trial.cohort() == id);
         let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= slots(definition, id.bracket);
         let Some(index) = self.cohorts.iter().position(full).filter(|_| !live) else { return };

@@ -28,7 +28,7 @@ impl State {
     }
 
     fn running_observations(&self, definition: &Definition) -> BTreeMap<u32, Observation> {
-        let searching = self.trials.iter().filter(|(_, trial)| trial.refit.is_none());
+        let searching = self.trials.iter().filter(|(_, trial)| trial.refit().is_none());
         searching
             .filter_map(|(number, trial)| Some((number.0, self.observation(definition, *number, trial)?)))
             .collect()

@@ -1,6 +1,7 @@
 //! Places the log streams of jobs once all their lines are known.
 
 use crate::definition::Definition;
+use crate::job::Job;
 use crate::log::fact::{JobEnd, JobKey};
 use crate::state::State;
 use crate::trial::Trial;
@@ -12,7 +13,7 @@ use crate::unit::ids::TrialId;
 /// Places the log streams of a job once all is known of it.
 pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: JobKey) {
     let complete = |trial: &Trial| {
-        let job = trial.job.as_ref().filter(|job| job.is(key));
+        let job = trial.job().filter(|job| job.is(key));
         job.is_some_and(|job| is_complete(definition, state.clock, trial, job))
     };
     if state.trials.get(&key.trial).is_some_and(complete) {
@@ -28,9 +29,9 @@ pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: Jo
 /// known about other streams, so their lines enter no curve.
 pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
     let Some(trial) = state.trials.get_mut(&key.trial) else { return };
-    let Some(end) = trial.job.as_ref().filter(|job| job.is(key)).and_then(|job| job.end()) else { return };
+    let Some(end) = trial.job().filter(|job| job.is(key)).and_then(Job::end) else { return };
     let level = trial.goal(definition);
-    let had = definition.level_below(trial.bracket, trial.next_rung);
+    let had = definition.level_below(trial.bracket(definition), trial.next_rung());
     // Epochs before this job, plus the epochs trained in all starts since.
     let ends = trial.streams.iter().filter_map(|stream| stream.span.map(|(_, (_, last))| last));
     let in_all = ends.fold(had, |sum, last| sum + last);

@@ -6,10 +6,10 @@ use crate::log::fact::JobKey;
 use crate::log::ruling::{Ruling, SearchRuling};
 use crate::scheduler::{Parked, Waiting};
 use crate::state::State;
-use crate::trial::Trial;
 use crate::trial::summary::thinned;
+use crate::trial::{Purpose, Trial};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::TrialId;
+use crate::unit::ids::{CohortId, Place, TrialId};
 use crate::unit::time::Time;
 
 impl State {
@@ -39,8 +39,9 @@ impl State {
     }
 
     /// Parks a trial that has reached the level of its rung with `resource` epochs.
-    pub(crate) fn park(&mut self, number: TrialId, trial: Trial, resource: Epochs) {
-        let Trial { bracket, round, next_rung: rung, attempts, last_attempt_rung, epoch_ms, .. } = trial;
+    pub(crate) fn park(&mut self, number: TrialId, place: Place, trial: Trial, resource: Epochs) {
+        let Trial { attempts, last_attempt_rung, epoch_ms, .. } = trial;
+        let Place { cohort: CohortId { bracket, round }, rung } = place;
         let waiting = Waiting { bracket, round, rung, resource, attempts, last_attempt_rung, epoch_ms };
         self.waiting.insert(number, waiting);
         let curve = thinned(&trial).into_iter().collect();
@@ -54,14 +55,16 @@ impl Trial {
     pub(crate) fn promoted(waiting: Waiting, parked: &Parked, now: Time) -> Self {
         let Waiting { bracket, round, rung, attempts, last_attempt_rung, epoch_ms, .. } = waiting;
         Self {
-            next_rung: rung.next(),
             curve: parked.curve.clone(),
             attempts,
             last_attempt_rung,
             past_attempts: attempts,
             epoch_ms,
-            retry_at: Some(now),
-            ..Self::new(bracket, round, &parked.configuration)
+            ..Self::new(
+                Purpose::Search(Place { cohort: CohortId { bracket, round }, rung: rung.next() }),
+                &parked.configuration,
+                now,
+            )
         }
     }
 }

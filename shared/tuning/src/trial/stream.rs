@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::definition::Definition;
 use crate::job::Job;
 use crate::log::fact::{JobEnd, JobKey, MetricLine};
-use crate::trial::{Begun, Trial};
+use crate::trial::{Begun, LastLine, Trial};
 use crate::unit::epochs::Epochs;
 use crate::unit::limits::{MAX_BEGUN_EPOCHS, MAX_STREAMS_PER_TRIAL};
 use crate::unit::time::Time;
@@ -87,10 +87,9 @@ fn own_epoch(base: u32, index: u64) -> Option<Epochs> {
 }
 
 pub(crate) fn note_last_line(trial: &mut Trial, attempt: u32, line: &MetricLine, value: Option<f64>) -> bool {
-    let later = trial.last_line.as_ref().is_none_or(|(at, id, _)| (*at, id) < (line.at, &line.id));
+    let later = trial.last_line.as_ref().is_none_or(|last| (last.at, &last.id) < (line.at, &line.id));
     if later {
-        trial.last_line = Some((line.at, line.id.clone(), value));
-        trial.last_line_attempt = attempt;
+        trial.last_line = Some(LastLine { at: line.at, id: line.id.clone(), value, attempt });
     }
     later
 }
@@ -116,7 +115,7 @@ pub(crate) fn captured_epoch(
         stream.unplaced_lines.entry(epoch).or_insert(value);
         return Entered { changed: changed || new, ..Entered::default() };
     }
-    changed |= note_repeated_value(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
+    changed |= note_repeated_value(stream, trial.stage.job(), epoch, trial.curve.get(&epoch), value);
     if trial.curve.contains_key(&epoch) {
         return Entered { changed, ..Entered::default() };
     }
@@ -183,7 +182,7 @@ pub(crate) fn place(trial: &mut Trial, index: usize, offset: Epochs) {
     let lines: Vec<_> = held.into_iter().chain(ranked).collect();
     for (own, value) in lines {
         let epoch = own + offset;
-        note_repeated_value(stream, trial.job.as_ref(), epoch, trial.curve.get(&epoch), value);
+        note_repeated_value(stream, trial.stage.job(), epoch, trial.curve.get(&epoch), value);
         trial.curve.entry(epoch).or_insert(value);
     }
 }
@@ -341,9 +340,7 @@ pub(crate) fn keep_latest<T>(lines: &mut Vec<T>) {
 /// Returns whether a trial whose job logs a line can still train to its end.
 pub(crate) fn can_be_finalist(trial: &Trial, key: JobKey) -> bool {
     let stops = trial.stop_why.is_some() || trial.stop_requested;
-    let runs = trial
-        .job
-        .as_ref()
-        .is_none_or(|job| job.trial_stop().is_none() && job.end().is_none_or(JobEnd::counts));
-    !stops && runs && trial.refit.is_none() && key.attempt == trial.attempts
+    let runs =
+        trial.job().is_none_or(|job| job.trial_stop().is_none() && job.end().is_none_or(JobEnd::counts));
+    !stops && runs && trial.refit().is_none() && key.attempt == trial.attempts
 }

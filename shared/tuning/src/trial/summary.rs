@@ -120,14 +120,14 @@ impl JobSummary {
 }
 
 /// Returns the summary of a job of `trial` as the job is now, without its best value.
-pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
+pub fn summary(definition: &Definition, key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
     let never_started = job.is_void();
     // The values of a trial do not belong to an attempt that never ran or logged nothing.
-    let emitted = !never_started && trial.last_line_attempt == job.order.attempt;
+    let emitted = !never_started && trial.last_line_of(job.order.attempt).is_some();
     let last_value = trial.last_value(job.order.attempt).filter(|_| emitted);
     JobSummary {
         job: key,
-        bracket: trial.bracket,
+        bracket: trial.bracket(definition),
         configuration: trial.configuration.clone(),
         phase: job.phase(),
         end: job.end(),
@@ -140,7 +140,7 @@ pub fn summary(key: JobKey, trial: &Trial, job: &Job) -> JobSummary {
         last_value,
         best_value: None,
         resource: trial.resource(),
-        rungs_passed: trial.next_rung.0,
+        rungs_passed: trial.next_rung().0,
         level: job.order.level,
         resumed_from: resumed_from(trial, job),
         repeats_from: job.repeats_from,
@@ -177,7 +177,7 @@ pub fn full_summary(definition: &Definition, key: JobKey, trial: &Trial, job: &J
     let best = values.fold(None, |best: Option<f64>, value| {
         Some(best.filter(|best| !improves(direction, value, *best)).unwrap_or(value))
     });
-    JobSummary { best_value: best, ..summary(key, trial, job) }
+    JobSummary { best_value: best, ..summary(definition, key, trial, job) }
 }
 
 /// Returns the points of the curve of a trial that its rows keep.

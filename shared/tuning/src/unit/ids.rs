@@ -81,7 +81,7 @@ pub struct CohortId {
 }
 
 /// A rung of a cohort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// The cohort.
     pub cohort: CohortId,

@@ -8,7 +8,9 @@ use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling, SearchRuling, Verdict};
 use tuning::state::{State, Status};
 use tuning::step::advance;
+use tuning::trial::Purpose;
 use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{CohortId, Place};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 
@@ -55,7 +57,7 @@ fn reservations_that_differ_from_the_open_jobs_break_an_invariant() {
     // A closed job has no reservation.
     check_broken(
         |state| {
-            state.trials.get_mut(&TrialId(0)).unwrap().job.as_mut().unwrap().run =
+            state.trials.get_mut(&TrialId(0)).unwrap().job_mut().unwrap().run =
                 tuning::job::run::Run::Void { refused: None }
         },
         "the reservations of open jobs and warm pools sum to",
@@ -105,7 +107,9 @@ fn p6_a_trial_continues_only_by_its_rank_among_the_arrivals() {
     let forbidden = |logged: Option<f64>, ruling: &Ruling| {
         let mut state = run.state.clone();
         let trial = state.trials.get_mut(&TrialId(1)).unwrap();
-        trial.bracket = BracketId(0);
+        let place = trial.place().unwrap();
+        let cohort = CohortId { bracket: BracketId(0), ..place.cohort };
+        trial.purpose = Purpose::Search(Place { cohort, ..place });
         trial.curve.insert(Epochs(1), logged);
         forbids(&run.definition, &state, ruling).is_some()
     };

@@ -12,6 +12,7 @@ use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
 use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
 use tuning::scheduler::Arrival;
 use tuning::state::Status;
+use tuning::trial::Trial;
 
 use crate::histories::{definitions, faults, play};
 use crate::support::build::*;
@@ -124,7 +125,8 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
         let mut failures = 0;
         // Every job of bracket 0 fails; all others complete.
         while !run.state.is_ended() {
-            let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, trial.bracket)).collect();
+            let bracket = |trial: &Trial| trial.place().unwrap().cohort.bracket;
+            let jobs: Vec<_> = run.state.jobs().map(|(key, trial, _)| (key, bracket(trial))).collect();
             for (key, bracket) in jobs {
                 let level = run.definition.level(bracket, key.rung).0;
                 failures += u32::from(bracket == BracketId(0));

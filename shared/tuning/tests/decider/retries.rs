@@ -144,7 +144,7 @@ fn two_cut_jobs(left: u64) -> Run {
     let mut run = timed(&definition);
     run.take(&[changed(5_900, Some(500 + 2 * (288 + 300) + left), Some(2))]);
     assert_eq!(run.state.jobs().count(), 2);
-    let first = run.state.trials.get_mut(&TrialId(5)).and_then(|trial| trial.job.as_mut());
+    let first = run.state.trials.get_mut(&TrialId(5)).and_then(|trial| trial.job_mut());
     first.unwrap().order.limits.max_runtime_seconds = 486;
     run
 }
@@ -276,7 +276,7 @@ fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
     let run = check(&jobs(9, 1), &given, &[], &[]);
     assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], TrialId(2)));
     let trial = &run.state.trials[&TrialId(0)];
-    assert_eq!((trial.attempts, trial.retries, trial.retry_at), (2, 1, None));
+    assert_eq!((trial.attempts, trial.retries, trial.not_before()), (2, 1, None));
 }
 
 #[test]

@@ -394,7 +394,7 @@ fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
         run.take(&done(20, on(2, 0), 4, 0.6));
         let summary = |run: &Run, key| {
             let (key, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
-            tuning::trial::summary::summary(key, trial, job)
+            tuning::trial::summary::summary(&run.definition, key, trial, job)
         };
         let silent = summary(&run, on(2, 1));
         assert_eq!((silent.level, silent.resumed_from, silent.repeats_from), (Some(Epochs(9)), None, None));

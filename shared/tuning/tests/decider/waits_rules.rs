@@ -80,7 +80,7 @@ fn values_of_an_earlier_attempt_do_not_set_the_resumed_epoch_of_the_next() {
     run.take(&[described(70, on(1, 0), Completed, 10)]);
     let resumed_from = |run: &Run, key| {
         let (_, trial, job) = run.state.jobs().find(|(job, _, _)| *job == key).unwrap();
-        tuning::trial::summary::summary(key, trial, job).resumed_from
+        tuning::trial::summary::summary(&run.definition, key, trial, job).resumed_from
     };
     let again = at_rung(2, 1, 3);
     assert_eq!(resumed_from(&run, again), None);

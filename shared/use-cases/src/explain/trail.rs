@@ -91,7 +91,7 @@ impl<'a> Trail<'a> {
 
     /// Returns the trial's job that is not concluded.
     fn live<'s>(&self, state: &'s State) -> Option<(JobKey, &'s Job)> {
-        let job = state.trials.get(&self.trial)?.job.as_ref()?;
+        let job = state.trials.get(&self.trial)?.job()?;
         Some((job.key(self.trial), job))
     }
 

@@ -168,8 +168,8 @@ pub(super) fn after_the_end(count: usize) -> String {
 /// Returns the present state of a trial that is not over.
 pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) -> String {
     let epoch = trial.resource();
-    let Some(job) = &trial.job else {
-        let at = trial.retry_at.unwrap_or(state.now);
+    let Some(job) = trial.job() else {
+        let at = trial.not_before().unwrap_or(state.now);
         return format!("it waits for its next attempt, not before {}", format_utc(at));
     };
     if job.end().is_some() {
@@ -180,8 +180,8 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
         return format!("it is at epoch {epoch} and is being stopped");
     }
     let plan = definition.plan();
-    let bracket = plan.brackets().get(trial.bracket.index());
-    let next = bracket.and_then(|bracket| bracket.rungs().get(trial.next_rung.index()));
+    let bracket = plan.brackets().get(trial.bracket(definition).index());
+    let next = bracket.and_then(|bracket| bracket.rungs().get(trial.next_rung().index()));
     match next {
         Some(rung) if rung.resource < plan.max_resource() => {
             format!("it is at epoch {epoch}; the next comparison is at epoch {}", rung.resource)

@@ -112,7 +112,7 @@ fn is_throttled(error: &TrainingJobsError) -> bool {
 }
 
 fn last_line(trial: &Trial) -> Time {
-    trial.last_line.as_ref().map_or(Time::MIN, |(at, _, _)| *at)
+    trial.last_line.as_ref().map_or(Time::MIN, |line| line.at)
 }
 
 impl<T, J, B, C> Sweeper<T, J, B, C>
@@ -212,7 +212,7 @@ where
     async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<Looked, StoreError> {
         let Loaded { tuning, state, .. } = loaded;
         let Some(trial) = state.trials.get(&key.trial) else { return Ok(Looked::default()) };
-        let Some(job) = &trial.job else { return Ok(Looked::default()) };
+        let Some(job) = trial.job() else { return Ok(Looked::default()) };
         let name = training_job_name(&tuning.id, key);
         let jobs = &self.actuator.jobs;
         // Whatever the error, the next check describes the job again.

@@ -182,8 +182,8 @@ where
         if job.rest.ordered_at().is_some() {
             ring |= self.queue_read_if_due(run, id, format!("rest-{key}")).await?;
         }
-        if trial.read_ordered > trial.streams_read {
-            ring |= self.queue_read_if_due(run, id, format!("read-{key}-{}", trial.read_ordered)).await?;
+        if let Some(streams) = trial.read.open() {
+            ring |= self.queue_read_if_due(run, id, format!("read-{key}-{streams}")).await?;
         }
         if let Some(since) = open_look(job) {
             ring |= self.queue_read_if_due(run, id, format!("look-{key}-{since}")).await?;

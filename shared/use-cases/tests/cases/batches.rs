@@ -124,7 +124,7 @@ fn regression_a_stored_bill_counts_before_times_that_arrive_with_the_end_of_its_
     let mut world = World::new(1);
     world.phase(0, JobPhase::Training);
     let job = world.job(0);
-    let started = world.state().job(job).and_then(|job| job.started());
+    let started = world.state().job(job).and_then(tuning::job::Job::started);
     let ended = Some(Time(world.now + 1_000));
     let bill = world.recorded(Fact::JobDescribed {
         job,

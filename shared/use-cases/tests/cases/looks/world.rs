@@ -123,7 +123,7 @@ impl World {
         state
             .trials
             .iter()
-            .filter(|(_, trial)| trial.bracket.0 == bracket)
+            .filter(|(_, trial)| trial.place().is_some_and(|place| place.cohort.bracket.0 == bracket))
             .map(|(number, _)| number.0)
             .collect()
     }
@@ -154,7 +154,7 @@ impl World {
     /// Ends the trial's job, with a final bill of `seconds` and no further log line.
     pub(crate) fn billed(&mut self, trial: u32, end: JobEnd, seconds: u64) {
         let (job, ended) = (self.job(trial), self.now);
-        let started = self.state().job(job).and_then(|job| job.started());
+        let started = self.state().job(job).and_then(tuning::job::Job::started);
         let described = self.recorded(Fact::JobDescribed {
             job,
             end,

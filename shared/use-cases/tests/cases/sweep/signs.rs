@@ -75,7 +75,7 @@ fn a_running_job_without_a_known_start_is_described_in_the_next_sweep() {
     let described = world.lock().calls.iter().filter(|call| call.sort == CallKind::Describe).count();
     assert_eq!(described, 1, "its start is known then");
     let loaded = now(Store::new(Arc::new(world)).load(&id)).unwrap().unwrap();
-    assert_eq!(loaded.state.job(job).and_then(|job| job.started()), Some(at));
+    assert_eq!(loaded.state.job(job).and_then(tuning::job::Job::started), Some(at));
 }
 
 /// Sweeps for `minutes` where the log is delivered. The job logs a value every `every` minutes until minute `until`.
