@@ -108,7 +108,7 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         let wait = duration((lack.until - state.now).0);
         return Some(format!("no instances are available; next attempt in {wait}"));
     }
-    if let Some(until) = state.hold_starts_until.filter(|until| *until > state.now) {
+    if let Some(until) = state.no_start_before.filter(|until| *until > state.now) {
         return Some(format!(
             "the training service deferred a start; next attempt in {}",
             duration((until - state.now).0)

@@ -11,8 +11,8 @@ use crate::job::{Job, must_end_at};
 use crate::log::fact::JobKey;
 use crate::log::ruling::Ruling;
 use crate::rules::{
-    Rule, View, bill, conclude, finish, grant, judge, notice, overrun, pool, promote, rest, silence, start,
-    stop,
+    Rule, View, bill, conclude, final_log, finish, grant, judge, notice, overrun, pool, promote, silence,
+    start, stop,
 };
 use crate::state::State;
 use crate::unit::limits::SETTLE_DEADLINE;
@@ -30,13 +30,13 @@ static RULES: [Rule; 24] = [
     judge::JUDGEMENT,
     promote::RESOURCE_REPEATED,
     promote::CLOSED_RUNG,
-    silence::LOOK,
+    silence::CHECK,
     stop::STOP,
     overrun::STOP_OTHER,
     // Ended jobs: read their bills and logs, conclude them, settle their warm pools.
     bill::READ,
     bill::SETTLED_IN_FULL,
-    rest::READ,
+    final_log::READ,
     conclude::CONCLUSION,
     pool::SETTLED,
     pool::READ,

@@ -8,8 +8,8 @@ use crate::log::ruling::{Order, Ruling, SearchRuling};
 use crate::scheduler::{Arrival, rival};
 use crate::state::{State, Status};
 use crate::unit::ids::{CohortId, count};
-use crate::unit::looks::look;
 use crate::unit::money::MicroUsd;
+use crate::unit::scan::count_entry;
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
@@ -118,7 +118,7 @@ fn better(definition: &Definition, arrived: &[Arrival], arrival: Arrival) -> usi
     let (number, Some(value)) = arrival else { return arrived.len() };
     let better = |a: f64, b: f64| improves(definition.direction(), a, b);
     arrived.partition_point(|(other, known)| {
-        look();
+        count_entry();
         known.is_some_and(|known| better(known, value) || (!better(value, known) && *other < number))
     })
 }

@@ -33,9 +33,9 @@ pub struct Job {
     /// Its reservation and its bill.
     pub bill: Bill,
     /// The read of the rest of its log.
-    pub rest: Inquiry,
-    /// The looks at it, by the beginning of the silence.
-    pub look: Asked<Time>,
+    pub final_log: Inquiry,
+    /// The checks of its silence, by the beginning of the silence.
+    pub silence_check: Asked<Time>,
     /// The epoch from which it started again although its trial had more; `None` until that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_from: Option<Epochs>,
@@ -93,8 +93,8 @@ impl Job {
             run: Run::Waiting { quota_exceeded: false },
             stop: None,
             bill: Bill::reserved(reservation),
-            rest: Inquiry::Idle,
-            look: Asked::Never,
+            final_log: Inquiry::Idle,
+            silence_check: Asked::Never,
             repeats_from: None,
             deferred: None,
             message: None,
@@ -263,7 +263,7 @@ impl Job {
             (_, Run::Known(trace)) => trace.enter(at, phase),
             (_, Run::Waiting { .. } | Run::Ended { .. } | Run::Void { .. }) => {}
         }
-        self.message = self.message.take().or_else(|| message.map(cut));
+        self.message = self.message.take().or_else(|| message.map(shortened));
         (&before.0, before.1) != (&self.run, self.message.is_some())
     }
 
@@ -279,7 +279,7 @@ impl Job {
         if let Some(inquiry) = self.bill.inquiry_mut() {
             inquiry.tick(at);
         }
-        self.rest.tick(at);
+        self.final_log.tick(at);
         // A late time that comes after newer signs of life does not show how long the job has been gone: count from this
         // report on.
         let end = must_end_at(definition, self);
@@ -292,7 +292,7 @@ impl Job {
 }
 
 /// Returns a message from outside, cut to its maximum length.
-pub(crate) fn cut(message: &str) -> String {
+pub(crate) fn shortened(message: &str) -> String {
     message.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
@@ -310,9 +310,9 @@ pub(crate) fn must_end_at(definition: &Definition, job: &Job) -> Option<Time> {
     }
 }
 
-/// Returns the beginning of the silence for which a look at `job` was ordered and has no outcome yet.
-pub fn open_look(job: &Job) -> Option<Time> {
-    job.look.open().filter(|_| job.holds_slot())
+/// Returns the beginning of the silence of `job` whose check was ordered and has no outcome yet.
+pub fn open_silence_check(job: &Job) -> Option<Time> {
+    job.silence_check.open().filter(|_| job.holds_slot())
 }
 
 /// Returns the failure reason of a job.

@@ -3,6 +3,7 @@
 pub(crate) mod bill;
 pub(crate) mod conclude;
 pub(crate) mod doubt;
+pub(crate) mod final_log;
 pub(crate) mod finish;
 pub(crate) mod grant;
 pub(crate) mod judge;
@@ -13,7 +14,6 @@ pub(crate) mod overrun;
 pub(crate) mod pool;
 pub(crate) mod promote;
 pub(crate) mod refit;
-pub(crate) mod rest;
 pub(crate) mod silence;
 pub(crate) mod spot;
 pub(crate) mod start;

@@ -26,7 +26,7 @@ use crate::log::reasons::EndReason;
 use crate::money::grants::Grants;
 use crate::money::ledger::Ledger;
 use crate::scheduler::{Cohort, ParkedTrials, Rung, Waiting};
-use crate::state::capacity::{Held, Lack};
+use crate::state::capacity::{Deferral, Lack};
 use crate::state::changes::Changes;
 use crate::state::failures::Failures;
 use crate::trial::Trial;
@@ -107,10 +107,10 @@ pub struct State {
     /// Refused starts in a row.
     pub refusals: u32,
     /// No job starts before this time: the service throttles, or a quota is used up.
-    pub hold_starts_until: Option<Time>,
+    pub no_start_before: Option<Time>,
     /// Set while starts are deferred and nothing runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<Held>,
+    pub deferral: Option<Deferral>,
     /// Set while jobs get no instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack: Option<Lack>,
@@ -245,8 +245,8 @@ impl State {
             epoch_base: None,
             finalist: None,
             refusals: 0,
-            hold_starts_until: None,
-            held: None,
+            no_start_before: None,
+            deferral: None,
             lack: None,
             no_capacity_until: Vec::new(),
             overrun_published: false,

@@ -258,11 +258,11 @@ impl Trial {
 
     /// Returns whether it has logged a finite value, also at an epoch that is not known yet.
     pub fn has_value(&self) -> bool {
-        let held = self.streams.iter().filter(|stream| stream.unplaced);
-        let held = held.flat_map(|stream| {
+        let unplaced = self.streams.iter().filter(|stream| stream.unplaced);
+        let unplaced = unplaced.flat_map(|stream| {
             stream.unplaced_lines.values().chain(stream.lines.iter().map(|(_, _, value)| value))
         });
-        self.curve.values().chain(held).any(Option::is_some)
+        self.curve.values().chain(unplaced).any(Option::is_some)
     }
 
     /// Returns whether the value of its last epoch is not finite.

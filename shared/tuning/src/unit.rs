@@ -3,8 +3,8 @@
 pub mod epochs;
 pub mod ids;
 pub mod limits;
-pub mod looks;
 pub mod money;
+pub mod scan;
 pub mod time;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -310,7 +310,10 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     if state.status != Status::Active && state.refit.is_none() || state.is_ended() {
         return None;
     }
-    let quota = state.held.as_ref().and_then(|held| Some((held.quota_since?, held.last_answer.clone())));
+    let quota = state
+        .deferral
+        .as_ref()
+        .and_then(|deferral| Some((deferral.quota_since?, deferral.last_answer.clone())));
     if let Some(lack) = &state.lack {
         let next_attempt_ms = Some(lack.until.0);
         Some(WaitingFor {

@@ -78,7 +78,7 @@ impl State {
             }
             Order::Read(ReadOrder::Rest { job, .. }) => {
                 let now = self.now;
-                self.with_live_job(*job, |job| job.rest.order(now));
+                self.with_live_job(*job, |job| job.final_log.order(now));
             }
             Order::Pool(PoolOrder::Read { job, n, .. }) => {
                 let start = latest_start(self).unwrap_or(Time::MIN);
@@ -89,7 +89,7 @@ impl State {
             }
             Order::Pool(PoolOrder::Release { job }) => self.with_pool(*job, |pool| pool.released = true),
             Order::Read(ReadOrder::Silence { job, since }) => {
-                self.with_live_job(*job, |job| job.look = Asked::Open(*since));
+                self.with_live_job(*job, |job| job.silence_check = Asked::Open(*since));
             }
             Order::Grant(GrantOrder::Request { n, .. }) => self.grants.ask(*n),
             Order::Grant(GrantOrder::Return { n, month, amount, moved_to }) => {

@@ -9,7 +9,7 @@ use crate::definition::Definition;
 use crate::job::instances::Instances;
 use crate::job::pool::Pool;
 use crate::job::run::Run;
-use crate::job::{Job, cut};
+use crate::job::{Job, shortened};
 use crate::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use crate::log::problem::{LogProblem, QUIET_BEFORE_BURST};
 use crate::log::reasons::{EndReason, StopWhy};
@@ -67,7 +67,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         }
         Fact::LogRead { job, streams } => log_read(state, *job, *streams),
         Fact::RestRead { job } => rest_read(state, *job),
-        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| job.look.answer(*since)),
+        Fact::SilenceSeen { job, since } => with_job(state, *job, |job| job.silence_check.answer(*since)),
         Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
         Fact::GrantReturned { n } => state.grants.returns.remove(n),
         Fact::NoticeGiven { notice } => state.notices.remove(notice),
@@ -90,7 +90,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::StopAccepted { job } => stop_accepted(state, *job, at),
         Fact::JobStopRequested { job } => job_stop_requested(state, *job),
         Fact::StartRefused { job, message, name_is_foreign } => {
-            never_started(state, *job, *name_is_foreign, Some(cut(message)))
+            never_started(state, *job, *name_is_foreign, Some(shortened(message)))
         }
         Fact::JobNeverStarted { job } => never_started(state, *job, false, None),
         Fact::PoolSeen { job, n } => {
@@ -306,7 +306,7 @@ fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
 }
 
 fn rest_read(state: &mut State, key: JobKey) -> bool {
-    with_job(state, key, |job| job.end().is_some() && job.rest.answer())
+    with_job(state, key, |job| job.end().is_some() && job.final_log.answer())
 }
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
@@ -350,20 +350,20 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
             *is_blocked |= quota_exceeded;
             lacking = quota_exceeded.then_some(job.order.instances);
         }
-        job.deferred = Some((not_before, cut(reason)));
+        job.deferred = Some((not_before, shortened(reason)));
         true
     });
     if let Some(choice) = lacking {
         state.note_lack_of_capacity(definition, choice, state.now.max(at));
     }
     if not_started {
-        state.note_deferred_start(at, quota_exceeded.then(|| cut(reason)));
+        state.note_deferred_start(at, quota_exceeded.then(|| shortened(reason)));
     }
     // Another instance choice may have what this one lacks: the next job starts on it.
     let another = lacking.is_some() && is_available(definition, state, choice(definition, state));
     if not_started && !another {
-        let until = state.hold_starts_until.map_or(not_before, |until| until.max(not_before));
-        state.hold_starts_until = Some(until);
+        let until = state.no_start_before.map_or(not_before, |until| until.max(not_before));
+        state.no_start_before = Some(until);
     }
     changed
 }

@@ -91,24 +91,24 @@ impl Grants {
     pub(crate) fn order_return(&mut self, n: u32, month: &str, amount: MicroUsd, moved_to: Option<&str>) {
         self.returned = n;
         self.returns.insert(n);
-        if let Some(held) = self.by_month.get_mut(month) {
-            *held = held.minus(amount);
+        if let Some(granted) = self.by_month.get_mut(month) {
+            *granted = granted.minus(amount);
         }
         if let Some(month) = moved_to {
-            let held = self.by_month.entry(month.to_owned()).or_default();
-            *held = held.plus(amount);
+            let granted = self.by_month.entry(month.to_owned()).or_default();
+            *granted = granted.plus(amount);
         }
     }
 
     /// Returns the latest month before `month` whose money is not wholly spent, with the rest. `unspent` is the rest of all
     /// months. Money of the earliest month is spent first.
     pub(crate) fn unspent_before(&self, month: &str, mut unspent: MicroUsd) -> Option<(&String, MicroUsd)> {
-        for (of, held) in self.by_month.iter().rev() {
-            let rest = unspent.min(*held);
+        for (of, granted) in self.by_month.iter().rev() {
+            let rest = unspent.min(*granted);
             if of.as_str() < month && rest > MicroUsd::ZERO {
                 return Some((of, rest));
             }
-            unspent = unspent.minus(*held);
+            unspent = unspent.minus(*granted);
         }
         None
     }

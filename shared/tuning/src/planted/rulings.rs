@@ -216,12 +216,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::SilenceNotLooked,
-        |_, state| jobs(state).for_each(|job| job.look = Asked::Answered(Time::MAX)),
+        |_, state| jobs(state).for_each(|job| job.silence_check = Asked::Answered(Time::MAX)),
         Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::NoObjective { .. }, .. }))),
     ),
     (
         Mutation::SilenceNeverEnds,
-        |_, state| jobs(state).for_each(|job| job.look = Asked::Open(Time::MAX)),
+        |_, state| jobs(state).for_each(|job| job.silence_check = Asked::Open(Time::MAX)),
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Silence { .. })))),
     ),
     (

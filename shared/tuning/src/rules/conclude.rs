@@ -30,7 +30,7 @@ pub(crate) const CONCLUSION: Rule = Rule {
     wakes: never,
     folds_first: |view, at| {
         // Without the log, the job is concluded when the wait for it is over.
-        let unread = |job: &Job| job.rest.expires_at().is_some_and(|deadline| deadline <= at);
+        let unread = |job: &Job| job.final_log.expires_at().is_some_and(|deadline| deadline <= at);
         view.state.jobs().filter(|(_, _, job)| unread(job)).map(|(key, _, _)| key).collect()
     },
 };

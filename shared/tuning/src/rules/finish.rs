@@ -5,7 +5,7 @@ use crate::log::fact::JobKey;
 use crate::log::reasons::EndReason;
 use crate::log::ruling::{NoticeOrder, Order, Ruling};
 use crate::rules::outlook::Outlook;
-use crate::rules::outlook::is_held;
+use crate::rules::outlook::is_deferred;
 use crate::rules::{Rule, View, doubt, grant, never, nothing, notice, refit};
 use crate::state::{State, Status};
 use crate::unit::limits::QUOTA_PATIENCE;
@@ -94,7 +94,7 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
              Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
              the tuning again. Last error: {}",
             QUOTA_PATIENCE.as_seconds() / 3_600,
-            state.held.as_ref().and_then(|held| held.last_answer.as_deref()).unwrap_or_default()
+            state.deferral.as_ref().and_then(|deferral| deferral.last_answer.as_deref()).unwrap_or_default()
         ));
     }
     doubt::confirmed(definition, state)
@@ -104,7 +104,7 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
 /// that money is back in the month's cap.
 pub(crate) fn end(definition: &Definition, state: &State, why: EndReason) -> Option<Ruling> {
     let refit = refit::order(definition, state, &why);
-    if refit.is_some() && !is_held(state) {
+    if refit.is_some() && !is_deferred(state) {
         return refit;
     }
     let notice = notice::cap_used_up(definition, state, &why);

@@ -89,8 +89,9 @@ pub(crate) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
     if !state.grants.is_settled() {
         return None;
     }
-    let (month, held) = state.grants.by_month.iter().rev().find(|(_, held)| **held > MicroUsd::ZERO)?;
-    let amount = unused.minus(kept).min(*held);
+    let (month, granted) =
+        state.grants.by_month.iter().rev().find(|(_, granted)| **granted > MicroUsd::ZERO)?;
+    let amount = unused.minus(kept).min(*granted);
     let n = state.grants.returned.saturating_add(1);
     (amount > MicroUsd::ZERO).then(|| {
         Ruling::Order(Order::Grant(GrantOrder::Return { n, month: month.clone(), amount, moved_to: None }))
@@ -117,7 +118,7 @@ fn is_idle(state: &State) -> bool {
     let mut waiting = state.trials.values().peekable();
     let all_wait =
         waiting.peek().is_some() && waiting.all(|trial| trial.not_before().is_some_and(|at| at > idle_from));
-    state.is_held_long() || state.lacks_capacity_long() || all_wait || state.is_paused()
+    state.is_deferred_long() || state.lacks_capacity_long() || all_wait || state.is_paused()
 }
 
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.

@@ -35,7 +35,7 @@ impl Outlook {
                 Self::Over(EndReason::MaxJobs)
             }
             Status::Active if state.is_paused() => Self::Deferred,
-            Status::Active if is_held(state) && start::has_next(definition, state) => Self::Deferred,
+            Status::Active if is_deferred(state) && start::has_next(definition, state) => Self::Deferred,
             Status::Active if awaits_grant => Self::Deferred,
             Status::Active => Self::Over(EndReason::CostCap),
         }
@@ -43,8 +43,8 @@ impl Outlook {
 }
 
 /// Returns whether starts are deferred for now.
-pub(crate) fn is_held(state: &State) -> bool {
+pub(crate) fn is_deferred(state: &State) -> bool {
     state.is_paused()
-        || state.is_held_for_capacity()
-        || state.hold_starts_until.is_some_and(|until| until > state.now)
+        || state.awaits_capacity()
+        || state.no_start_before.is_some_and(|until| until > state.now)
 }

@@ -7,7 +7,7 @@ use crate::definition::{Definition, JobLimits};
 use crate::job::pool::Pool;
 use crate::log::ruling::{Booking, Order, PoolOrder, Ruling};
 use crate::quote::{Quote, fits_cap};
-use crate::rules::outlook::{Outlook, is_held};
+use crate::rules::outlook::{Outlook, is_deferred};
 use crate::rules::{Rule, never, nothing, start};
 use crate::state::{State, Status, latest_start};
 use crate::unit::ids::count;
@@ -86,14 +86,14 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
 /// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. The
 /// caller asks only when no job can start.
 pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> {
-    let held = || state.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
-    let oldest = held().min_by_key(|pool| (pool.since, pool.job))?;
+    let kept = || state.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
+    let oldest = kept().min_by_key(|pool| (pool.since, pool.job))?;
     let useful = if state.status == Status::Active && !state.is_paused() {
         state.jobs_left(definition).min(state.max_parallel(definition))
     } else {
         0
     };
-    let too_many = count(held().count()) > useful;
+    let too_many = count(kept().count()) > useful;
     let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
     release.then_some(Ruling::Order(Order::Pool(PoolOrder::Release { job: oldest.job })))
 }
@@ -102,7 +102,7 @@ pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
 fn nothing_runs_or_waits(state: &State) -> bool {
     let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
     state.trials.values().all(|trial| trial.job().is_none() && !waits(trial.not_before()))
-        && !is_held(state)
+        && !is_deferred(state)
         && state.grants.open.is_none()
 }
 

@@ -15,29 +15,29 @@ use crate::trial::Trial;
 use crate::unit::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
 use crate::unit::time::{Millis, Time};
 
-/// Orders looks at silent jobs.
-pub(crate) const LOOK: Rule = Rule {
-    next: |view| look(view.definition, view.state),
+/// Orders checks of silent jobs.
+pub(crate) const CHECK: Rule = Rule {
+    next: |view| check(view.definition, view.state),
     wakes: |view| view.by_clock(deadlines(view.definition, view.state)),
     folds_first: nothing,
 };
 
-/// Orders a look at the next job that has been silent for too long.
-pub(crate) fn look(definition: &Definition, state: &State) -> Option<Ruling> {
+/// Orders a check of the next job that has been silent for too long.
+pub(crate) fn check(definition: &Definition, state: &State) -> Option<Ruling> {
     let allowed = longest_silence(definition, state)?;
     state.jobs().find_map(|(key, trial, job)| {
         let since = overdue(definition, state, trial, job, allowed)?;
-        (job.look.key() < Some(since))
+        (job.silence_check.key() < Some(since))
             .then_some(Ruling::Order(Order::Read(ReadOrder::Silence { job: key, since })))
     })
 }
 
-/// Returns the stop reason of a job whose silence a look has confirmed.
+/// Returns the stop reason of a job whose silence a check has confirmed.
 pub(crate) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
-    let allowed = longest_silence(definition, state).filter(|_| job.look.answered().is_some())?;
+    let allowed = longest_silence(definition, state).filter(|_| job.silence_check.answered().is_some())?;
     let since = overdue(definition, state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
-    (job.look.answered() >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+    (job.silence_check.answered() >= Some(since)).then_some(StopWhy::NoObjective { seconds })
 }
 
 /// Returns when each silence becomes too long.

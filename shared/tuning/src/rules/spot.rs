@@ -42,5 +42,5 @@ pub(crate) fn next_instances(
 pub(crate) fn blocked_by_quota(state: &State, key: JobKey, job: &Job) -> Option<StopWhy> {
     let probe = state.jobs().find(|(_, _, job)| job.holds_slot() && job.stop.is_none());
     let other = probe.is_some_and(|(probe, _, _)| probe != key);
-    (job.is_blocked_by_quota() && other && state.is_held_long()).then_some(StopWhy::Quota)
+    (job.is_blocked_by_quota() && other && state.is_deferred_long()).then_some(StopWhy::Quota)
 }

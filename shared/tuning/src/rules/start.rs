@@ -25,8 +25,8 @@ pub(crate) const START: Rule = Rule {
         let state = view.state;
         let retries = state.trials.values().filter_map(Trial::not_before);
         // Starts wait for both.
-        let held = state.hold_starts_until.max(state.lack.as_ref().map(|lack| lack.until));
-        view.by_facts(retries.chain(held).chain(grant::retry_at(state)))
+        let postponed = state.no_start_before.max(state.lack.as_ref().map(|lack| lack.until));
+        view.by_facts(retries.chain(postponed).chain(grant::retry_at(state)))
     },
     folds_first: nothing,
 };
@@ -116,11 +116,11 @@ pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
     (state.status == Status::Active || refits)
         && state.jobs_left(definition) > 0
         && running < state.max_parallel(definition)
-        && (running == 0 || !state.is_held_long())
+        && (running == 0 || !state.is_deferred_long())
         && !state.is_paused()
-        && !state.is_held_for_capacity()
+        && !state.awaits_capacity()
         && limits.max_instances.is_none_or(|max| instances <= max)
-        && state.hold_starts_until.is_none_or(|until| until <= state.now)
+        && state.no_start_before.is_none_or(|until| until <= state.now)
 }
 
 fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {

@@ -5,7 +5,7 @@ use hyperband::rung::{Rule, Verdict};
 use serde::{Deserialize, Serialize};
 
 use crate::unit::ids::{TrialId, count};
-use crate::unit::looks::look;
+use crate::unit::scan::count_entry;
 
 /// A trial and its value at a rung; `None` = it failed, or the value is not a number.
 pub type Arrival = (TrialId, Option<f64>);
@@ -51,7 +51,7 @@ impl Rung {
     /// Records that a trial no longer waits.
     pub(crate) fn leave(&mut self, trial: TrialId) {
         let is_it = |(other, _): &Arrival| {
-            look();
+            count_entry();
             *other == trial
         };
         // A trial that is promoted is the first, and one that is ruled out is the last.
@@ -98,7 +98,7 @@ fn score(value: Option<f64>) -> Score {
 fn position(list: &[Arrival], direction: Direction, (trial, value): Arrival) -> usize {
     let new = (score(value), trial.0);
     list.partition_point(|(other, value)| {
-        look();
+        count_entry();
         better_first(direction, (score(*value), other.0), new).is_lt()
     })
 }

@@ -1,4 +1,4 @@
-//! Starts that are held: the training service defers them ([`Held`]), or jobs get no instances ([`Lack`]).
+//! Starts that must wait: the training service defers them ([`Deferral`]), or jobs get no instances ([`Lack`]).
 //!
 //! A tuning that waits must not block other tunings. After a while it keeps only one job ordered, as a probe, and
 //! the money for it. Only a person can raise a quota, so the wait for one expires. The hold ends when the service
@@ -21,7 +21,7 @@ use crate::unit::time::{Millis, Time};
 
 /// No job runs, and starts are deferred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct Deferral {
     /// When a start was first deferred.
     pub since: Time,
     /// When a start was first deferred for a quota; `None` = no quota is exceeded.
@@ -88,7 +88,7 @@ impl State {
 
     /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
     /// its instances.
-    pub(crate) fn is_held_for_capacity(&self) -> bool {
+    pub(crate) fn awaits_capacity(&self) -> bool {
         let mut waiting = self.jobs().filter(|(_, _, job)| job.holds_slot() && !job.has_instances());
         self.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
     }
@@ -136,40 +136,41 @@ impl State {
         if self.runs() {
             return;
         }
-        let held = self.held.get_or_insert(Held { since: at, quota_since: None, last_answer: None });
+        let deferral =
+            self.deferral.get_or_insert(Deferral { since: at, quota_since: None, last_answer: None });
         if quota_answer.is_some() {
-            held.quota_since = held.quota_since.or(Some(at));
-            held.last_answer = quota_answer;
+            deferral.quota_since = deferral.quota_since.or(Some(at));
+            deferral.last_answer = quota_answer;
         }
     }
 
     /// Ends the hold if a job runs now.
     pub(crate) fn clear_hold(&mut self) {
-        if self.held.is_some() && self.runs() {
-            self.held = None;
+        if self.deferral.is_some() && self.runs() {
+            self.deferral = None;
         }
     }
 
     /// Returns when the deferral of starts counts as long.
     pub(crate) fn long_hold_at(&self) -> Option<Time> {
-        self.held.as_ref().map(|held| held.since + IDLE)
+        self.deferral.as_ref().map(|deferral| deferral.since + IDLE)
     }
 
     /// Returns whether starts have been deferred for long.
-    pub(crate) fn is_held_long(&self) -> bool {
+    pub(crate) fn is_deferred_long(&self) -> bool {
         self.long_hold_at().is_some_and(|at| at <= self.now)
     }
 
     /// Returns when the wait for a quota expires.
     pub(crate) fn quota_expires_at(&self) -> Option<Time> {
-        let since = self.held.as_ref().and_then(|held| held.quota_since);
+        let since = self.deferral.as_ref().and_then(|deferral| deferral.quota_since);
         since.map(|since| since + QUOTA_PATIENCE)
     }
 
     /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for
     /// most instance types, and no wait helps. A tuning with several instance types tries them all.
     pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
-        let answer = self.held.as_ref()?.last_answer.as_deref()?;
+        let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
         (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
     }
 

@@ -10,11 +10,11 @@ use crate::unit::ids::count;
 /// job runs count within their stream.
 pub(crate) fn diverged(definition: &Definition, trial: &Trial) -> Option<StopWhy> {
     let most = definition.max_diverged_epochs;
-    let held = trial.streams.iter().filter(|stream| stream.unplaced).map(|stream| {
+    let unplaced = trial.streams.iter().filter(|stream| stream.unplaced).map(|stream| {
         let ranked = stream.lines.iter().map(|(_, _, value)| value);
         trailing(stream.unplaced_lines.values().chain(ranked))
     });
-    let diverged = || held.fold(trailing(trial.curve.values()), u32::max);
+    let diverged = || unplaced.fold(trailing(trial.curve.values()), u32::max);
     (most > 0 && diverged() >= most).then_some(StopWhy::Diverged { epochs: most })
 }
 

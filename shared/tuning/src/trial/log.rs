@@ -24,14 +24,14 @@ pub(crate) fn is_complete(definition: &Definition, clock: Time, trial: &Trial, j
 fn precedes_bill(definition: &Definition, trial: &Trial, job: &Job) -> bool {
     let has_run = job.end().is_some() && job.started().is_some();
     let is_whole = trial.streams.len() == 1 && job.order.checkpoint_epochs.is_zero();
-    definition.promotes().is_some() && has_run && (job.rest == Inquiry::Answered || is_whole)
+    definition.promotes().is_some() && has_run && (job.final_log == Inquiry::Answered || is_whole)
 }
 
 /// Returns whether all lines of an ended job that a decision can need are known, or will not be.
 pub(crate) fn is_known(definition: &Definition, clock: Time, trial: &Trial, job: &Job) -> bool {
     let given_up =
-        || job.bill.is_in_full() || job.rest.expires_at().is_some_and(|deadline| clock >= deadline);
-    job.rest == Inquiry::Answered
+        || job.bill.is_in_full() || job.final_log.expires_at().is_some_and(|deadline| clock >= deadline);
+    job.final_log == Inquiry::Answered
         || !has_run(trial, job)
         || has_all_epochs(definition, trial, job)
         || given_up()

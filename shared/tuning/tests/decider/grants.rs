@@ -202,7 +202,7 @@ fn starts_count_as_held_long_after_ten_minutes_without_a_running_job() {
     let definition = granting(random(9, 2));
     let given = [submitted(), granted(1, 1, 3), deferred(5, job(0), 305), started(250, job(1))];
     let run = &mut check(&definition, &given, &[deferred(300, job(0), 600), time_passed(900)], &[]);
-    assert_eq!(run.state.held, None);
+    assert_eq!(run.state.deferral, None);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn looks(scheduling: Option<Scheduling>) -> [u64; 2] {
         while world.run.state.launched < launched {
             assert!(world.advance(), "the tuning goes on");
         }
-        (tuning::unit::looks::looks(), world.run.steps)
+        (tuning::unit::scan::entries(), world.run.steps)
     };
     let mut mean = |from, to| {
         let ((before, from), (after, to)) = (at(from), at(to));

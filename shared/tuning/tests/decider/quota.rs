@@ -46,7 +46,7 @@ fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_release_the
     }
     // The quota has room again: all jobs start.
     check_next(&mut run, &[started(72_000, job(0))], &["start 1-0-2", "start 2-0-2"]);
-    assert_eq!(run.state.held, None);
+    assert_eq!(run.state.deferral, None);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_quota_cancels_no_job_while_another_job_runs() {
     // The wait for the quota counts only from the end of the running job.
     let ended = [logged(950, job(0), 9, 0.5), described(1_000, job(0), Completed, 50)];
     run.take(&ended);
-    assert_eq!(run.state.held, None);
+    assert_eq!(run.state.deferral, None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Silence;
-use tuning::job::open_look;
+use tuning::job::open_silence_check;
 use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::fact::JobPhase::{Interrupted, Training};
 
@@ -102,7 +102,7 @@ fn the_allowed_silence_is_half_the_runtime_limit_or_ten_timed_epochs() {
 fn a_look_is_open_from_its_order_until_its_outcome_or_the_end_of_its_job() {
     let definition = silent_for(random(1, 1), 600);
     let given = [submitted(), phase(100, job(0), Training)];
-    let open = |run: &Run| open_look(run.state.job(job(0)).unwrap());
+    let open = |run: &Run| open_silence_check(run.state.job(job(0)).unwrap());
     let run = &mut check(&definition, &given, &[time_passed(699)], &[]);
     assert_eq!(open(run), None);
     check_next(run, &[time_passed(700)], &["look at 0-0-1, silent since 100"]);

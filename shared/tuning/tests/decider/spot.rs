@@ -247,7 +247,7 @@ fn a_quota_on_one_instance_type_moves_jobs_to_the_next_type() {
     check_next(&mut run, &[limited(5, job(0), 35)], &["stop 0-0-1: other instances"]);
     let expect = ["retry after 0-0-1: NextInstances, from 6", "start 0-0-2 on choice 1"];
     check_next(&mut run, &[never_started(6, job(0))], &expect);
-    assert_eq!(run.state.hold_starts_until, None, "no start waits for the quota");
+    assert_eq!(run.state.no_start_before, None, "no start waits for the quota");
     check_next(
         &mut run,
         &[logged(10, job(1), 9, 0.5), described(20, job(1), Completed, 9)],
@@ -273,7 +273,7 @@ fn starts_wait_when_a_quota_limits_every_type() {
     run.take(&[limited(5, job(0), 35)]);
     run.take(&[never_started(6, job(0))]);
     check_next(&mut run, &[limited(7, attempt(0, 2), 37)], &[]);
-    assert_eq!(run.state.hold_starts_until, Some(at(37)));
+    assert_eq!(run.state.no_start_before, Some(at(37)));
     // The job keeps its slot, and the deferred action is performed again.
     check_next(&mut run, &[started(38, attempt(0, 2))], &[]);
 }
@@ -283,7 +283,7 @@ fn with_one_instance_type_starts_wait_for_the_quota() {
     let mut run = Run::new(&jobs(10, 3));
     run.take(&[submitted()]);
     check_next(&mut run, &[limited(5, job(0), 35)], &[]);
-    assert_eq!(run.state.hold_starts_until, Some(at(35)));
+    assert_eq!(run.state.no_start_before, Some(at(35)));
 }
 
 #[test]

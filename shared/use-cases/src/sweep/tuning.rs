@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 use tuning::job::Job;
-use tuning::job::open_look;
+use tuning::job::open_silence_check;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::state::State;
 use tuning::trial::Trial;
@@ -179,13 +179,13 @@ where
         if !job.is_closed() && job.bill.read_at().is_some() {
             ring |= self.queue_read_if_due(run, id, format!("bill-{key}")).await?;
         }
-        if job.rest.ordered_at().is_some() {
+        if job.final_log.ordered_at().is_some() {
             ring |= self.queue_read_if_due(run, id, format!("rest-{key}")).await?;
         }
         if let Some(streams) = trial.read.open() {
             ring |= self.queue_read_if_due(run, id, format!("read-{key}-{streams}")).await?;
         }
-        if let Some(since) = open_look(job) {
+        if let Some(since) = open_silence_check(job) {
             ring |= self.queue_read_if_due(run, id, format!("look-{key}-{since}")).await?;
         }
         // The stop of a job cancels its start, so such a job is not started first.

@@ -228,7 +228,7 @@ impl Reference {
     fn must_cancel(&self, job: JobKey, now: i64) -> bool {
         let entry = self.entries.iter().find(|entry| entry.job == job && !entry.concluded);
         let blocked = entry.is_some_and(|entry| entry.quota_exceeded && !entry.exists);
-        blocked && self.is_held_long(now) && self.may_run().iter().any(|other| *other < job)
+        blocked && self.is_deferred_long(now) && self.may_run().iter().any(|other| *other < job)
     }
 
     pub(crate) fn spent(&self) -> u64 {

@@ -17,7 +17,7 @@ impl Reference {
             && self.running().len() < usize::try_from(limits.max_parallel).unwrap()
             && self.hold <= now
             && !self.waits_for_capacity(now)
-            && (self.running().is_empty() || !self.is_held_long(now))
+            && (self.running().is_empty() || !self.is_deferred_long(now))
             && self.affords()
     }
 
@@ -46,7 +46,7 @@ impl Reference {
     }
 
     /// Returns whether starts were deferred for ten minutes while no job ran.
-    pub(super) fn is_held_long(&self, now: i64) -> bool {
+    pub(super) fn is_deferred_long(&self, now: i64) -> bool {
         self.held.is_some_and(|since| since + 600_000 <= now)
     }
 

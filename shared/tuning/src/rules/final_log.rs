@@ -22,7 +22,7 @@ pub(crate) const READ: Rule = Rule {
 pub(crate) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
     state.jobs().find_map(|(key, trial, job)| {
         let due = job.end().is_some()
-            && job.rest == Inquiry::Idle
+            && job.final_log == Inquiry::Idle
             && !is_known(definition, state.clock, trial, job);
         let (ordered, ended) = (job.order.at, job.stopped_running_at()?);
         let order = Order::Read(ReadOrder::Rest { job: key, ordered, ended, at_once: is_over(job) });
@@ -33,7 +33,7 @@ pub(crate) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Returns when each job whose log cannot be read is concluded without it.
 fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
     let unread = state.jobs().filter(|(_, trial, job)| !is_known(definition, state.clock, trial, job));
-    unread.filter_map(|(_, _, job)| job.rest.wakes_at())
+    unread.filter_map(|(_, _, job)| job.final_log.wakes_at())
 }
 
 /// Returns whether nothing is decided by the last lines: the program failed, or a decision stopped the trial. A job that

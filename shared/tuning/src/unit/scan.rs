@@ -7,17 +7,17 @@
 use std::cell::Cell;
 
 thread_local! {
-    static LOOKS: Cell<u64> = const { Cell::new(0) };
+    static ENTRIES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts a look at one entry.
-pub(crate) fn look() {
+/// Counts one entry.
+pub(crate) fn count_entry() {
     if cfg!(debug_assertions) {
-        LOOKS.set(LOOKS.get().saturating_add(1));
+        ENTRIES.set(ENTRIES.get().saturating_add(1));
     }
 }
 
-/// Returns how many entries this thread has looked at; 0 in a release build.
-pub fn looks() -> u64 {
-    LOOKS.get()
+/// Returns how many entries this thread has read; 0 in a release build.
+pub fn entries() -> u64 {
+    ENTRIES.get()
 }
