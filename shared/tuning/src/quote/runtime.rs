@@ -81,13 +81,15 @@ impl Pace {
 /// Returns a percentile of the times, interpolated between the two nearest ones; 0 for an empty list. So the largest
 /// of a few times does not count alone.
 fn percentile(mut times: Vec<Millis>, percent: u32) -> Millis {
-    times.sort_unstable();
-    // In hundredths of a place in the list.
+    if times.is_empty() {
+        return Millis::ZERO;
+    }
+    // In hundredths of a place in the sorted list.
     let place = times.len().saturating_sub(1).saturating_mul(usize::try_from(percent).unwrap_or(100));
     let (below, part) = (place.div_euclid(100), count(place.rem_euclid(100)));
-    let at = |place: usize| times.get(place).or(times.last()).copied().unwrap_or(Millis::ZERO);
-    let (low, high) = (at(below), at(below.saturating_add(1)));
-    low + (high - low).percent(part)
+    let (_, low, above) = times.select_nth_unstable(below);
+    let high = above.iter().min().copied().unwrap_or(*low);
+    *low + (high - *low).percent(part)
 }
 
 /// Returns how many epochs the job of a trial of `bracket` trains for `rung`.

@@ -34,10 +34,12 @@ pub(crate) fn check(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Returns the stop reason of a job whose silence a check has confirmed.
 pub(crate) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
-    let allowed = longest_silence(definition, state).filter(|_| job.silence_check.answered().is_some())?;
+    // Few jobs are checked: the longest silence, which depends on all timed jobs, is computed for these alone.
+    let checked = job.silence_check.answered()?;
+    let allowed = longest_silence(definition, state)?;
     let since = overdue(definition, state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
-    (job.silence_check.answered() >= Some(since)).then_some(StopWhy::NoObjective { seconds })
+    (checked >= since).then_some(StopWhy::NoObjective { seconds })
 }
 
 /// Returns when each silence becomes too long.
