@@ -6,14 +6,14 @@
 //! about the same facts changes nothing. The table, never the stream, is the truth: a ring makes the decider read all
 //! stored facts of the tuning and its live jobs.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod session;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tuning::decide::must_fold_first;
-use tuning::log::fact::{Fact, JobKey, Recorded};
-use tuning::log::reasons::EndReason;
-use tuning::log::ruling::{Booking, Launch, NoticeOrder, Order, Ruling};
+use tuning::log::fact::{JobKey, Recorded};
+use tuning::log::ruling::{Booking, Ruling};
 use tuning::state::State;
 use tuning::step::{Advance, Step, advance, missing};
 use tuning::trial::summary::JobSummary;
@@ -22,6 +22,7 @@ use wire::item::Item;
 use wire::names::incarnation;
 use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER, StoredError};
 
+use self::session::{Interrupted, Session};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::{Condition, Query, Table, TableError, Write};
 use crate::store::{Loaded, Store, StoreError};
@@ -90,47 +91,35 @@ impl<T: Table> Decider<T> {
         ring: bool,
         steps: &mut Vec<Step>,
     ) -> Result<(), StoreError> {
-        let Some(loaded) = self.store.load(id).await? else { return Ok(()) };
-        let state = &loaded.state;
-        let (mut last, first): (Vec<_>, Vec<_>) = facts.iter().cloned().partition(comes_last);
-        // All stored facts of a job are folded before the fact that concludes it, and before the passage of time can
-        // settle it. Nothing else orders a job's log before the end of its read, or the log and the bill before the clock.
-        let mut jobs: BTreeSet<JobKey> = last.iter().flat_map(|fact| fact.fact.jobs()).collect();
-        jobs.extend(unread(&loaded, &last, &BTreeSet::new()));
-        if ring {
-            jobs.extend(state.billed_jobs().map(|(key, _)| key));
-            jobs.extend(state.pools.iter().map(|pool| pool.job));
-        }
-        let mut first = first;
-        let mut stored = Vec::new();
-        if ring || first.iter().any(is_request) {
-            // The latest change of a user counts: a lower cap that a later change has replaced must not end the tuning.
-            // And a stop comes before the stored end of a job, which would start another one.
-            let (mut requests, others): (Vec<_>, Vec<_>) =
-                self.stored_facts(id).await?.into_iter().partition(is_request);
-            requests.append(&mut first);
-            (first, stored) = (requests, others);
-        }
-        self.absorb(id, &mut first, &jobs, steps).await?;
-        for job in &jobs {
-            self.absorb_stored(id, *job, steps).await?;
-        }
-        if ring {
-            let (mut bills, mut stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(comes_last);
-            self.absorb(id, &mut stored, &jobs, steps).await?;
-            bills.append(&mut last);
-            last = bills;
-        }
-        // The facts so far, or another decider, may have shown the ends of further jobs, which the time settles too.
+        let known = self.store.cached(id);
+        let mut is_read = known.is_none();
+        let mut loaded = match known {
+            Some(known) => known,
+            None => match self.store.load(id).await? {
+                Some(loaded) => loaded,
+                None => return Ok(()),
+            },
+        };
+        let mut races = 0;
         loop {
-            let further = self.absorb(id, &mut last, &jobs, steps).await?;
-            if further.is_empty() {
+            let mut session =
+                Session { decider: self, loaded, steps, is_current: is_read, is_settled: false };
+            let before = match session.fold_all(facts, ring).await {
+                Ok(()) if session.is_current => return Ok(()),
+                // A stale state ignores lines of an attempt that it does not know.
+                Ok(()) => Some(session.loaded.head.step),
+                Err(Interrupted::Store(error)) => return Err(error),
+                Err(Interrupted::Race) => None,
+            };
+            let Some(read) = self.store.load(id).await? else { return Ok(()) };
+            if before == Some(read.head.step) {
                 return Ok(());
             }
-            for job in further {
-                self.absorb_stored(id, job, steps).await?;
-                jobs.insert(job);
+            races += 1;
+            if races > RACES_MAX {
+                return Err(StoreError::Table(TableError::Conflict(vec![0])));
             }
+            (loaded, is_read) = (read, true);
         }
     }
 
@@ -144,88 +133,6 @@ impl<T: Table> Decider<T> {
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => return Ok(facts),
-            }
-        }
-    }
-
-    async fn absorb_stored(&self, id: &str, job: JobKey, steps: &mut Vec<Step>) -> Result<(), StoreError> {
-        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(Some(job)), FACT_ROWS);
-        let mut bills = Vec::new();
-        loop {
-            let page = self.store.table.query(&query).await?;
-            let (last, mut first): (Vec<_>, Vec<_>) =
-                readable(&page.items)?.into_iter().partition(comes_last);
-            bills.extend(last);
-            self.absorb(id, &mut first, &BTreeSet::new(), steps).await?;
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => break,
-            }
-        }
-        self.absorb(id, &mut bills, &BTreeSet::new(), steps).await?;
-        Ok(())
-    }
-
-    /// Folds `facts` in as many steps as needed, and repeats a step after losing a race to another decider.
-    ///
-    /// Before a search ends at its cap, all stored changes of limits are folded: the stream may be hours late, and a
-    /// raised cap cannot revive a tuning that has ended.
-    ///
-    /// Returns the jobs that the passage of time may settle, without those in `read`. If there are any, the rest of
-    /// `facts` is not folded: the stored facts of these jobs come first.
-    async fn absorb(
-        &self,
-        id: &str,
-        facts: &mut Vec<Recorded>,
-        read: &BTreeSet<JobKey>,
-        steps: &mut Vec<Step>,
-    ) -> Result<Vec<JobKey>, StoreError> {
-        facts.sort_by_key(|fact| !fact.fact.comes_first());
-        let mut requests_folded = false;
-        let mut races = 0;
-        let mut parked = Vec::new();
-        'load: loop {
-            let Some(mut loaded) = self.store.load(id).await? else { return Ok(Vec::new()) };
-            for (trial, parked) in &parked {
-                Arc::make_mut(&mut loaded.state).bring(*trial, Arc::clone(parked));
-            }
-            loop {
-                let further = unread(&loaded, facts, read);
-                if !further.is_empty() {
-                    return Ok(further);
-                }
-                let n = loaded.head.step.saturating_add(1);
-                let state = Arc::make_mut(&mut loaded.state);
-                // A step of their own: its rulings conclude the jobs, so that no later fact of these names counts.
-                let first = facts.iter().take_while(|fact| fact.fact.comes_first()).count();
-                let given = if first > 0 { facts.get(..first) } else { None };
-                let advanced = advance(&loaded.tuning.definition, state, n, given.unwrap_or(facts));
-                if let Some(job) = advanced.missing {
-                    parked.push((job.trial, self.store.parked(id, job).await?));
-                    continue 'load;
-                }
-                if let Some(step) = &advanced.step {
-                    if !requests_folded && ends_at_cap(step) {
-                        requests_folded = true;
-                        let mut requests = self.stored_facts(id).await?;
-                        requests.retain(is_request);
-                        requests.append(facts);
-                        *facts = requests;
-                        continue 'load;
-                    }
-                    if !self.commit(&mut loaded, step, &advanced).await? {
-                        races += 1;
-                        if races >= RACES_MAX {
-                            return Err(StoreError::Table(TableError::Conflict(vec![0])));
-                        }
-                        continue 'load;
-                    }
-                    steps.push(step.clone());
-                }
-                facts.drain(..advanced.taken.min(facts.len()));
-                if facts.is_empty() && !advanced.has_more {
-                    return Ok(Vec::new());
-                }
             }
         }
     }
@@ -295,7 +202,7 @@ impl<T: Table> Decider<T> {
         let summaries = self.summaries(&id, step, advanced, &loaded.state).await?;
         let rows = summaries.iter().map(|job| stored::job_row(&id, job));
         writes.extend(rows.map(|row| Write::Put(row, Condition::Always)));
-        let token = token(&id, step, &writes);
+        let token = token(&id, step, &writes, self.store.instance);
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
                 self.store.remember(loaded);
@@ -303,7 +210,12 @@ impl<T: Table> Decider<T> {
                 Ok(true)
             }
             Err(TableError::Conflict(_)) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // The write may have succeeded. Repeated from this state it would succeed again, although others may
+                // have written further steps.
+                self.store.forget_state(&id);
+                Err(error.into())
+            }
         }
     }
 
@@ -393,36 +305,13 @@ impl<T: Table> Decider<T> {
     }
 }
 
-/// Returns a transaction token derived from the content. Two deciders may write different steps of the same number.
+/// Returns a transaction token derived from the content and the process. Only a retry of the same call may have the same
+/// token: a repeated write succeeds whatever was written since, which would make an old state look current. Two deciders may write different steps of the same number.
 /// With equal tokens the table would report a misuse of the token to the loser, and not the lost race. Also the summaries
 /// and the missing actions that they have read may differ.
-fn token(id: &str, step: &Step, writes: &[Write]) -> String {
+fn token(id: &str, step: &Step, writes: &[Write], instance: u64) -> String {
     let reversed: String = id.chars().rev().take(12).collect();
-    format!("{reversed}-{}-{}", incarnation(format!("{writes:?}").as_bytes()), step.n)
-}
-
-/// Returns the jobs that the passage of time in `facts` may settle, without those in `read`.
-fn unread(loaded: &Loaded, facts: &[Recorded], read: &BTreeSet<JobKey>) -> Vec<JobKey> {
-    let time = facts.iter().filter(|fact| matches!(fact.fact, Fact::TimePassed)).map(|fact| fact.at).max();
-    let Some(at) = time else { return Vec::new() };
-    let mut jobs = must_fold_first(&loaded.tuning.definition, &loaded.state, at);
-    jobs.retain(|job| !read.contains(job));
-    jobs
-}
-
-/// Returns whether a step ends a search for lack of money, or starts its refit, which ends the search too.
-fn ends_at_cap(step: &Step) -> bool {
-    step.rulings.iter().any(|ruling| {
-        matches!(
-            ruling,
-            Ruling::TuningEnding { why: EndReason::CostCap }
-                | Ruling::Order(
-                    Order::Notice(NoticeOrder::TuningEnded {
-                        why: EndReason::CostCap | EndReason::Failed(_)
-                    }) | Order::Start { launch: Launch { refit: true, .. }, .. }
-                )
-        )
-    })
+    format!("{reversed}-{}-{}", incarnation(format!("{instance} {writes:?}").as_bytes()), step.n)
 }
 
 /// Returns the facts in these rows.
@@ -439,17 +328,6 @@ fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
         }
     }
     Ok(facts)
-}
-
-/// Returns whether a fact is a user's request: a change of limits or a stop.
-fn is_request(fact: &Recorded) -> bool {
-    matches!(fact.fact, Fact::LimitsChanged { .. } | Fact::StopRequested | Fact::JobStopRequested { .. })
-}
-
-/// Returns whether a fact is folded after all others: the facts that complete a job's facts or confirm its bill, and the
-/// passage of time.
-fn comes_last(fact: &Recorded) -> bool {
-    fact.fact.completes() || matches!(fact.fact, Fact::TimePassed | Fact::BillsConfirmed { .. })
 }
 
 /// Sorts a batch by tuning. Returns the facts and rings of each, in the order of the parts of `decided`.

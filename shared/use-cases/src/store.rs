@@ -6,6 +6,7 @@
 mod cache;
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
@@ -87,13 +88,20 @@ pub struct Store<T> {
     pub table: Arc<T>,
     tunings: Mutex<BTreeMap<String, Option<Arc<Tuning>>>>,
     states: Mutex<Cache<Loaded>>,
+    /// A random number of this process's reader. It keeps transaction tokens of two processes apart.
+    pub(crate) instance: u64,
 }
 
 impl<T: Table> Store<T> {
     /// Creates a reader of `table`.
     pub fn new(table: Arc<T>) -> Self {
         let states = Mutex::new(Cache::new(CACHED_STATES_MAX, CACHED_STATES_BYTES_MAX));
-        Self { table, tunings: Mutex::default(), states }
+        Self {
+            table,
+            tunings: Mutex::default(),
+            states,
+            instance: RandomState::new().build_hasher().finish(),
+        }
     }
 
     /// Returns the immutable part of tuning `id`, or `None` if the tuning does not exist. Caches `None` too, because
@@ -116,6 +124,11 @@ impl<T: Table> Store<T> {
     /// Removes tuning `id` from the cache, after it was created or deleted.
     pub fn forget(&self, id: &str) {
         self.tunings.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.forget_state(id);
+    }
+
+    /// Removes the state of tuning `id` from the cache.
+    pub(crate) fn forget_state(&self, id: &str) {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
@@ -125,11 +138,15 @@ impl<T: Table> Store<T> {
         Ok(item.as_ref().map(Head::read).transpose()?)
     }
 
+    /// Returns tuning `id` as this process last read or wrote it; another process may have changed it since.
+    pub(crate) fn cached(&self, id: &str) -> Option<Loaded> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id)
+    }
+
     /// Returns tuning `id` in its present state.
     pub async fn load(&self, id: &str) -> Result<Option<Loaded>, StoreError> {
         let Some(head) = self.head(id).await? else { return Ok(None) };
-        let cached = self.states.lock().unwrap_or_else(PoisonError::into_inner).get(id);
-        if let Some(cached) = cached.filter(|cached| cached.head.step == head.step) {
+        if let Some(cached) = self.cached(id).filter(|cached| cached.head.step == head.step) {
             return Ok(Some(cached));
         }
         let Some(tuning) = self.tuning(id).await? else { return Ok(None) };

@@ -14,3 +14,4 @@ mod restores;
 mod submit;
 mod support;
 mod sweep;
+mod warm;

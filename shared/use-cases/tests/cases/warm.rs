@@ -1,0 +1,132 @@
+//! Reads of a decider that has the tuning's state in its cache.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::unit::time::Time;
+use use_cases::decide::Decider;
+use use_cases::memory::MemoryTable;
+use use_cases::ports::table::{Page, Query, Table, TableError, Write};
+use use_cases::store::Store;
+use wire::item::{Item, Key};
+use wire::sample;
+
+use crate::looks::world::{World, now, request};
+
+/// The in-memory table, which counts reads of heads and queries.
+struct Counting {
+    table: MemoryTable,
+    heads: AtomicUsize,
+    queries: AtomicUsize,
+}
+
+impl Table for Counting {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        self.heads.fetch_add(usize::from(key.sk == wire::stored::HEAD), Ordering::Relaxed);
+        self.table.get(key).await
+    }
+    async fn write(&self, write: Write) -> Result<(), TableError> {
+        self.table.write(write).await
+    }
+    async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        self.table.transact(writes, token).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, TableError> {
+        self.queries.fetch_add(1, Ordering::Relaxed);
+        self.table.query(query).await
+    }
+}
+
+/// A decider of its own beside the one of `world`.
+struct Warm {
+    table: Arc<Counting>,
+    decider: Decider<Counting>,
+    id: String,
+}
+
+impl Warm {
+    /// Creates a decider that has read the present state.
+    fn of(world: &World) -> Self {
+        let (heads, queries) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let table = Arc::new(Counting { table: world.table.clone(), heads, queries });
+        let warm = Self {
+            decider: Decider { store: Arc::new(Store::new(Arc::clone(&table))) },
+            table,
+            id: world.id.clone(),
+        };
+        warm.reads(&[]);
+        warm
+    }
+
+    /// Delivers facts through the stream. Returns the number of written steps, of reads of heads and of queries.
+    fn reads(&self, facts: &[Recorded]) -> (usize, usize, usize) {
+        self.table.heads.store(0, Ordering::Relaxed);
+        self.table.queries.store(0, Ordering::Relaxed);
+        let steps = now(self.decider.decide(&self.id, facts, false)).unwrap().len();
+        (steps, self.table.heads.load(Ordering::Relaxed), self.table.queries.load(Ordering::Relaxed))
+    }
+}
+
+fn bill(world: &mut World, job: JobKey) -> Recorded {
+    let started = world.state().job(job).and_then(tuning::job::Job::started);
+    let ended = Some(Time(world.now));
+    world.recorded(Fact::JobDescribed {
+        job,
+        end: JobEnd::Completed,
+        started,
+        ended,
+        billable_seconds: 60,
+        message: None,
+        interruptions: 0,
+    })
+}
+
+#[test]
+fn a_warm_decider_reads_the_head_only_for_facts_without_an_effect() {
+    let mut world = World::new(2);
+    world.phase(0, JobPhase::Training);
+    let warm = Warm::of(&world);
+    let job = world.job(0);
+    let line = world.lines_of(job, &[(1, 0.5)]);
+    let line = world.recorded(line);
+    assert_eq!(warm.reads(std::slice::from_ref(&line)), (1, 0, 0), "a line is written without a read");
+    assert_eq!(warm.reads(&[line]), (0, 1, 0), "a line without an effect is dropped after one read");
+    let bill = bill(&mut world, job);
+    // The query is of the job's stored facts.
+    assert_eq!(warm.reads(&[bill]), (1, 0, 1), "a bill is written without a read of the head");
+}
+
+/// A stale state ignores a line of a job that it does not know. The line would be lost until the next ring.
+#[test]
+fn a_line_is_not_dropped_by_a_state_that_another_decider_has_changed() {
+    let changes =
+        json!({"HyperParameterTuningJobConfig": {"ResourceLimits": {"MaxParallelTrainingJobs": 1}}});
+    let mut world = World::of(MemoryTable::new(), &sample::with(request("t", 2), changes));
+    world.phase(0, JobPhase::Training);
+    let warm = Warm::of(&world);
+    world.logged(0, &[(9, 0.5)]);
+    // Another decider orders the next job.
+    world.billed(0, JobEnd::Completed, 60);
+    let second = world.job(1);
+    let line = world.lines_of(second, &[(1, 0.5)]);
+    let line = world.recorded(line);
+    let (steps, heads, _) = warm.reads(&[line]);
+    assert_eq!(steps, 1, "the line is folded");
+    assert!(heads > 0, "the state was read again");
+    assert_eq!(world.state().trials[&second.trial].curve.len(), 1);
+}
+
+/// Another decider has written a step: the write fails, and the facts are folded into the new state.
+#[test]
+fn a_lost_race_folds_the_facts_again() {
+    let mut world = World::new(2);
+    world.phase(0, JobPhase::Training);
+    let warm = Warm::of(&world);
+    world.logged(0, &[(1, 0.5)]);
+    let line = world.lines_of(world.job(0), &[(2, 0.6)]);
+    let line = world.recorded(line);
+    assert_eq!(warm.reads(&[line]).0, 1);
+    assert_eq!(world.state().trials[&world.job(0).trial].curve.len(), 2);
+}
