@@ -7,7 +7,6 @@ use crate::arguments::{Change, Output};
 use crate::failure::{Exit, Failure};
 use crate::orders::{OrderOutcome, Place};
 use crate::output::{print_json, print_out};
-use crate::run::ask;
 use crate::stop::already_ended;
 use crate::text::usd;
 
@@ -16,7 +15,7 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
     let limits = options.limits();
     // Validates the limits before any request.
     LimitsChange::parse(limits.body().to_string().as_bytes())
-        .map_err(|error| ask::invalid_request(&error))?;
+        .map_err(|error| Failure::invalid_request(&error))?;
     let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
     let name = place.name(&options.name).await?;
     if let OrderOutcome::AlreadyEnded(status) = place.change(&name, &limits).await? {

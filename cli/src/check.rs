@@ -55,7 +55,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
         Err(error) => {
             match options.output {
                 Output::Json => print_json(&show::invalid_json(&error)),
-                Output::Text => ask::invalid_request(&error).print(),
+                Output::Text => Failure::invalid_request(&error).print(),
             }
             return Ok(Exit::Usage);
         }

@@ -3,7 +3,7 @@
 use crate::arguments::{Named, Output, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::logs::LogHint;
+use crate::log_hint::LogHint;
 use crate::output::{print_json, print_out};
 use crate::page::Page;
 use crate::remote::Remote;

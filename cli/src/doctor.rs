@@ -28,7 +28,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::print_err;
 use crate::question;
 use crate::remote::Remote;
-use crate::run::{Signals, ask};
+use crate::signals::Signals;
 use account::Account;
 use seen::now;
 use visit::Visit;
@@ -45,7 +45,7 @@ pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
     let name = options.name.clone().unwrap_or_else(fresh_name);
     let instance_type = options.instance_type().map_err(Failure::usage)?;
     let request =
-        request::request(options, instance_type, &name).map_err(|error| ask::invalid_request(&error))?;
+        request::request(options, instance_type, &name).map_err(|error| Failure::invalid_request(&error))?;
     let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
         Failure::usage("the endpoint of the stack is missing")
             .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use api_client::ServiceError;
 use console::style;
+use wire::request::{ErrorCode, RequestError};
 
 use crate::output::print_err_raw;
 use crate::text::clean;
@@ -48,6 +49,28 @@ impl Failure {
     /// An error that the user must correct.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(message.into()), hint: None }
+    }
+
+    /// Returns the error for an invalid request, with all violations.
+    pub(crate) fn invalid_request(error: &RequestError) -> Self {
+        // The message of invalid JSON names the file.
+        if error.code == ErrorCode::SerializationException {
+            return Self::usage(error.message.clone());
+        }
+        let mut text = "the request is invalid".to_owned();
+        match error.violations.as_slice() {
+            [] => {
+                text.push_str(": ");
+                text.push_str(&error.message);
+            }
+            violations => {
+                for violation in violations {
+                    text.push_str("\n  ");
+                    text.push_str(&violation.message);
+                }
+            }
+        }
+        Self::usage(text)
     }
 
     /// An error of the table, the disk or an endpoint.

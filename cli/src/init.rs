@@ -60,7 +60,7 @@ pub(crate) fn init(options: &arguments::Init) -> Result<Exit, Failure> {
     let sample = options.log.as_deref().map(Sample::read).transpose()?;
     let draft = complete(options, sample.as_ref(), &mut questions::of_terminal())?;
     let text = text::write(&draft);
-    let invalid = |error| ask::invalid_request(&error);
+    let invalid = |error| Failure::invalid_request(&error);
     let body = ask::parse(&options.file, text.as_bytes()).map_err(invalid)?;
     let request = for_this_machine(body.clone()).map_err(invalid)?;
     let checked = Checked::of(request, options.log.as_deref(), body)?;

@@ -24,9 +24,9 @@ use wire::describe::{TuningPage, TuningSummary};
 use wire::names::parse_training_job_name;
 
 use crate::failure::Failure;
+use crate::location::Location;
 use crate::logs::end as logs;
 use crate::metrics::curves;
-use crate::model::Location;
 use crate::text::{usd, utc, value};
 use crate::whole::{self, CopyError};
 

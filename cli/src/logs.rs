@@ -5,7 +5,6 @@
 mod choice;
 mod cloud;
 pub(crate) mod end;
-mod hint;
 mod local;
 mod printer;
 
@@ -18,11 +17,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::print_err;
 use crate::page::Page;
 use crate::remote::Remote;
-use crate::run::Signals;
+use crate::signals::Signals;
 use choice::{NoJob, choose};
 use printer::Printer;
-
-pub(crate) use hint::LogHint;
 
 /// Performs `hyperband logs`.
 pub(crate) async fn logs(options: Logs) -> Result<Exit, Failure> {

@@ -19,8 +19,8 @@ use wire::stored;
 use crate::arguments::Where;
 use crate::data::Data;
 use crate::failure::Failure;
+use crate::record::RunRecord;
 use crate::remote::{Remote, failed};
-use crate::run::{RunRecord, ask};
 
 /// An open data directory or a connected endpoint.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Place {
                     Err(ChangeError::Lookup(LookupError::AlreadyEnded(status))) => {
                         Ok(OrderOutcome::AlreadyEnded(status))
                     }
-                    Err(ChangeError::Refused(error)) => Err(ask::invalid_request(&error)),
+                    Err(ChangeError::Refused(error)) => Err(Failure::invalid_request(&error)),
                     Err(error @ ChangeError::Raise(_)) => Err(Failure::usage(error.to_string())),
                     Err(ChangeError::Lookup(error)) => Err(error.into()),
                 }

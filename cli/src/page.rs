@@ -24,8 +24,8 @@ use crate::best_model;
 use crate::data::is_running;
 use crate::event_text::{end_words, rounded, uncut};
 use crate::failure::{Exit, Failure};
-use crate::logs::LogHint;
-use crate::model::Location;
+use crate::location::Location;
+use crate::log_hint::LogHint;
 use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
 use job::{

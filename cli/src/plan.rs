@@ -77,7 +77,7 @@ struct Brackets {
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
     let request = ask::read_local(&options.request, ask::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
-    let outlook = Outlook::of(request, startup, epoch).map_err(|error| ask::invalid_request(&error))?;
+    let outlook = Outlook::of(request, startup, epoch).map_err(|error| Failure::invalid_request(&error))?;
     match options.output {
         Output::Json => print_json(&show::json(&outlook)),
         Output::Text => print_out_raw(&show::text(&outlook)),

@@ -11,7 +11,7 @@ use wire::names::training_job_name;
 
 use crate::event_text::event_line;
 use crate::follow::{Event, Follower, Since, What};
-use crate::logs::LogHint;
+use crate::log_hint::LogHint;
 use crate::output::print_err;
 use crate::text::{clean, clock};
 use bars::Bars;

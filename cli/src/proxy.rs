@@ -12,7 +12,7 @@ use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
-use crate::run::Signals;
+use crate::signals::Signals;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {

@@ -6,7 +6,6 @@ use wire::request::RequestError;
 
 use crate::failure::{Exit, Failure};
 use crate::page::Page;
-use crate::run::ask;
 
 /// Error code of the API for an unknown name.
 pub(crate) const NOT_FOUND: &str = "ResourceNotFound";
@@ -101,7 +100,7 @@ pub(crate) fn failed(error: ClientError) -> Failure {
     let (usage, hint) = (error.is_usage(), error.hint());
     let failure = match error {
         ClientError::Refused(refusal) if !refusal.violations.is_empty() => {
-            ask::invalid_request(&RequestError {
+            Failure::invalid_request(&RequestError {
                 code: wire::request::ErrorCode::ValidationException,
                 message: refusal.message,
                 violations: refusal.violations,

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::arguments::{Output, Report, Source, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::model::Location;
+use crate::location::Location;
 use crate::output::{print_err, print_json, print_out_raw};
 use crate::page::{self, Page};
 use crate::whole::Tuning;

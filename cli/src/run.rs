@@ -8,9 +8,7 @@ pub(crate) mod ask;
 pub(crate) mod command;
 pub(crate) mod devices;
 mod fresh;
-mod record;
 mod session;
-pub(crate) mod signals;
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -32,15 +30,14 @@ use crate::check;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
-use crate::logs::LogHint;
+use crate::log_hint::LogHint;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
+use crate::record::RunRecord;
+use crate::signals::Signals;
 use crate::warning;
 use session::Outcome;
 pub(crate) use session::SWEEP_EVERY;
-
-pub(crate) use record::RunRecord;
-pub(crate) use signals::Signals;
 
 /// What a command line asks to run.
 #[derive(Debug)]
@@ -246,7 +243,7 @@ impl Session {
 
     /// Checks a new tuning like its submission, before anything is changed.
     fn check_new(&self) -> Result<(), Failure> {
-        ask::check_new(&self.request).map_err(|error| ask::invalid_request(&error))
+        ask::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))
     }
 
     /// Deletes the earlier tuning of this name, if there is one, and runs this one.
@@ -401,7 +398,7 @@ pub(crate) async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<
 
 fn submit_failure(request: &Request, error: SubmitError) -> Failure {
     match error {
-        SubmitError::Request(error) => ask::invalid_request(&ask::local_error(request, error)),
+        SubmitError::Request(error) => Failure::invalid_request(&ask::local_error(request, error)),
         SubmitError::NameTaken(name) => {
             Failure::usage(format!("another process has just started a tuning '{name}'"))
                 .hint("use another --name")

@@ -30,8 +30,10 @@ use crate::failure::{Exit, Failure};
 use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
+use crate::record::RunRecord;
 use crate::run::ask::{Channel, channels};
-use crate::run::{RunRecord, SWEEP_EVERY, Signals, ask, command, is_stopping, open_failure};
+use crate::run::{SWEEP_EVERY, ask, command, is_stopping, open_failure};
+use crate::signals::Signals;
 use statistics::Asked;
 
 const CREATE: &str = "CreateHyperParameterTuningJob";

@@ -58,7 +58,7 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
 
 fn define(request: &Request) -> Result<Definition, Failure> {
     let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
-    definition.map_err(|error| ask::invalid_request(&ask::local_error(request, error)))
+    definition.map_err(|error| Failure::invalid_request(&ask::local_error(request, error)))
 }
 
 fn milliseconds(seconds: f64) -> u64 {

@@ -30,7 +30,7 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         ask::read_for_local_server(&options.request, edits)?
     } else {
         let request = ask::read(&options.request, edits)?;
-        validate_for_stack(&request).map_err(|error| ask::invalid_request(&error))?;
+        validate_for_stack(&request).map_err(|error| Failure::invalid_request(&error))?;
         request
     };
     let endpoint = place.map_err(Failure::usage)?.ok_or_else(|| {

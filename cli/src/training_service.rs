@@ -17,7 +17,7 @@ use crate::arguments::{Output, TrainingService};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_out};
 use crate::run::command;
-use crate::run::signals::Signals;
+use crate::signals::Signals;
 use crate::text::clean;
 
 /// Folder of its jobs in the data directory.

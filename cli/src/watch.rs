@@ -15,12 +15,12 @@ use crate::arguments::{Output, Watch, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::{Follower, Since};
-use crate::logs::LogHint;
+use crate::log_hint::LogHint;
 use crate::output::{print_err, print_json, print_out};
 use crate::page::{Page, gone};
 use crate::progress::Progress;
 use crate::remote::Remote;
-use crate::run::Signals;
+use crate::signals::Signals;
 use steps::{LookError, Stack};
 
 /// Consecutive failed updates before `watch` gives up. Each update includes several retries.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tuning::unit::time::Time;
-use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, Violation};
+use wire::request::{PriceAnswer, Request, RequestError, Violation};
 
 use crate::arguments::Limits;
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ fn checked(
     edits: Edits<'_>,
     check: fn(Value) -> Result<Request, RequestError>,
 ) -> Result<Request, Failure> {
-    let mut body = parse(path, &text(path)?).map_err(|error| invalid_request(&error))?;
+    let mut body = parse(path, &text(path)?).map_err(|error| Failure::invalid_request(&error))?;
     if let Some(name) = edits.name {
         body[NAME] = Value::from(name);
     }
@@ -101,7 +101,7 @@ fn checked(
     limit(&mut body, edits.limits);
     channels::check_names(&body, edits.channels)?;
     channels::replace(&mut body, edits.channels);
-    check(body).map_err(|error| invalid_request(&error))
+    check(body).map_err(|error| Failure::invalid_request(&error))
 }
 
 /// Replaces limits of a request. Leaves members of the wrong type for validation to reject.
@@ -127,26 +127,4 @@ fn limit(body: &mut Value, limits: Limits) {
     if let Some(usd) = limits.max_cost {
         put(&["Controller", "MaxCostUsd"], usd.into());
     }
-}
-
-/// Returns the error for an invalid request, with all violations.
-pub(crate) fn invalid_request(error: &RequestError) -> Failure {
-    // The message of invalid JSON names the file.
-    if error.code == ErrorCode::SerializationException {
-        return Failure::usage(error.message.clone());
-    }
-    let mut text = "the request is invalid".to_owned();
-    match error.violations.as_slice() {
-        [] => {
-            text.push_str(": ");
-            text.push_str(&error.message);
-        }
-        violations => {
-            for violation in violations {
-                text.push_str("\n  ");
-                text.push_str(&violation.message);
-            }
-        }
-    }
-    Failure::usage(text)
 }

@@ -8,11 +8,11 @@ use local::host::{Host, SystemClock};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
 
-use super::Signals;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::orders::delete_ended;
 use crate::output::print_err;
+use crate::signals::Signals;
 
 /// Requests the stop of the tuning `name` if it was interrupted, so that the host continues no job of it. Returns its id.
 /// `None` if there is no such tuning.

@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep, timeout};
 use use_cases::ports::table::Table;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use super::signals::Signals;
 use crate::failure::Failure;
 use crate::follow::{Follower, Since};
-use crate::logs::LogHint;
+use crate::log_hint::LogHint;
 use crate::progress::Progress;
+use crate::signals::Signals;
 
 /// Minimum time between two reads of the table. Combines a burst of metrics into one update.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

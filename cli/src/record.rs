@@ -17,18 +17,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::devices::Devices;
 use crate::arguments::Processes;
 use crate::failure::Failure;
+use crate::run::devices::Devices;
 use crate::text::quoted;
 
 /// A recorded command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     /// The folder in which the training processes run.
-    pub(super) directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The training program and its arguments, as typed.
-    pub(super) command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Seconds between SIGTERM and SIGKILL.
     grace_seconds: u64,
     /// Simulated spot interruptions per job and hour.
@@ -131,12 +131,12 @@ impl RunRecord {
     }
 
     /// Returns the training command as typed.
-    pub(super) fn words(&self) -> Vec<OsString> {
+    pub(crate) fn words(&self) -> Vec<OsString> {
         self.command.iter().map(OsString::from).collect()
     }
 
     /// Returns how its training processes are started, interrupted and stopped.
-    pub(super) fn processes(&self) -> Processes {
+    pub(crate) fn processes(&self) -> Processes {
         Processes {
             grace_seconds: Duration::from_secs(self.grace_seconds),
             spot_interruptions: self.spot_interruptions,
