@@ -1,7 +1,7 @@
 //! The decider: names the next ruling that the state calls for.
 //!
 //! [`next`] reads the state and changes nothing. The caller applies the ruling and calls [`next`] again, until it
-//! returns `None`. The order of [`RULES`] is itself a rule: criteria that end the tuning, running trials, ended jobs, new
+//! returns `None`. The order of `RULES` is itself a rule: criteria that end the tuning, running trials, ended jobs, new
 //! jobs, and last the end of the tuning.
 
 use std::collections::BTreeSet;
