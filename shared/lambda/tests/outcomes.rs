@@ -53,7 +53,7 @@ fn decided(progress: Progress, steps: Vec<Step>) -> Decided {
 }
 
 fn act(action: &str, performed: Performed) -> Acts {
-    let done = Act { action: action.to_owned(), performed: Some(performed), unpublished: None, kept: None };
+    let done = Act { action: action.to_owned(), performed: Some(performed), ..Act::default() };
     Acts { parts: vec![part(Progress::Done, done)], unreadable: Vec::new() }
 }
 

@@ -108,6 +108,8 @@ impl<T: Table> Decider<T> {
                 Ok(()) if session.is_current => return Ok(()),
                 // A stale state ignores lines of an attempt that it does not know.
                 Ok(()) => Some(session.loaded.head.step),
+                // A stale state may name rows of a tuning that was deleted.
+                Err(Interrupted::Store(StoreError::Stored(_))) if !session.is_current => None,
                 Err(Interrupted::Store(error)) => return Err(error),
                 Err(Interrupted::Race) => None,
             };

@@ -179,7 +179,12 @@ where
         id: &str,
         action: &str,
     ) -> Result<Option<Performed>, StoreError> {
-        Ok(match self.due(id, action).await? {
+        let due = self.due(id, action).await?;
+        self.perform_due_start(id, due).await
+    }
+
+    async fn perform_due_start(&self, id: &str, due: Due) -> Result<Option<Performed>, StoreError> {
+        Ok(match due {
             Due::Settled => Some(Performed::Done(Effect::AlreadySettled)),
             Due::NotNow => Some(Performed::NotNow),
             Due::Now(row) if self.has_turn(|pace| &pace.starts, Some(id)).await? => {
@@ -196,7 +201,12 @@ where
         action: &str,
         pages: usize,
     ) -> Result<Performed, StoreError> {
-        match self.due(id, action).await? {
+        let due = self.due(id, action).await?;
+        self.perform_due(id, due, pages).await
+    }
+
+    async fn perform_due(&self, id: &str, due: Due, pages: usize) -> Result<Performed, StoreError> {
+        match due {
             Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
             Due::NotNow => Ok(Performed::NotNow),
             Due::Now(row) => self.claim_and_perform_with_page_limit(id, *row, pages).await,
@@ -208,15 +218,19 @@ where
         let Some(item) = self.store.table.get(&stored::action_key(id, action)).await? else {
             return Ok(Due::Settled);
         };
-        let row = ActionRow::read(&item)?;
+        Ok(self.due_row(ActionRow::read(&item)?))
+    }
+
+    /// Returns whether the action of a row is due.
+    fn due_row(&self, row: ActionRow) -> Due {
         let now = self.clock.now();
         let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;
         let not_before = row.not_before.max(self.readable_at(&row.order));
-        Ok(match row.status {
+        match row.status {
             ActionStatus::Done | ActionStatus::Cancelled => Due::Settled,
             ActionStatus::Pending | ActionStatus::Performing if claimed || not_before > now => Due::NotNow,
             ActionStatus::Pending | ActionStatus::Performing => Due::Now(Box::new(row)),
-        })
+        }
     }
 
     /// Returns the time from which all lines that an order needs can be read.

@@ -13,7 +13,7 @@ use super::{assumed_started, bad_records, job_name, log_cut, not_done};
 pub fn acts(batch: &Acts, report: &mut Report) -> Value {
     bad_records(batch, report);
     for part in &batch.parts {
-        let Act { action, performed, unpublished, kept } = &part.done;
+        let Act { action, performed, unpublished, kept, .. } = &part.done;
         let job = job_name(&part.tuning, action);
         let entry = |entry: Entry| {
             let entry = entry.tuning(&part.tuning).action(action);

@@ -9,14 +9,15 @@ use futures_util::future::{join, join_all};
 use serde_json::Value;
 use tuning::unit::time::{Millis, Time};
 use wire::events::stream::{self, BadRecord, RecordKind};
-use wire::stored::{self, ACTION_PREFIX};
+use wire::stored::{self, ACTION_PREFIX, ActionRow};
 
 use super::hand_over::{self, Nowhere};
-use super::{Actuator, Announcement, Performed};
+use super::{Actuator, Announcement, Due, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, Elsewhere, Timer};
+use crate::store::StoreError;
 
 /// Most pages read of one log.
 const LOG_PAGES: usize = 10;
@@ -42,6 +43,8 @@ const READS: Millis = Millis::from_seconds(15);
 pub struct Act {
     /// The action's name.
     pub action: String,
+    /// Its row in the record, until it is tried.
+    pub row: Option<Box<ActionRow>>,
     /// The result. `None` until the action was tried.
     pub performed: Option<Performed>,
     /// Why its event could not be published. `None` if it was published or has no event.
@@ -162,21 +165,44 @@ where
         if !has_time() {
             return;
         }
-        let (id, action) = (part.tuning.as_str(), part.done.action.as_str());
-        let performed = match position(action) {
-            STARTS => {
-                let started = self.perform_start(id, action).await;
-                started.map(|started| started.unwrap_or_else(|| Performed::Deferred(NO_TURN.to_owned())))
-            }
-            _ => self.perform_with_page_limit(id, action, LOG_PAGES).await,
-        };
-        part.progress = match performed {
+        let row = part.done.row.take();
+        part.progress = match self.act_on(&part.tuning, &part.done.action, row).await {
             Ok(performed) => {
                 part.done.performed = Some(performed);
                 Progress::Done
             }
             Err(error) => Progress::Failed(error),
         };
+    }
+
+    /// Performs an action by its row in the record, as far as the row has not changed since. The claim, which is
+    /// conditional on the revision, shows that; then the present row counts.
+    async fn act_on(
+        &self,
+        id: &str,
+        action: &str,
+        row: Option<Box<ActionRow>>,
+    ) -> Result<Performed, StoreError> {
+        if let Some(row) = row {
+            let due = self.due_row(*row);
+            let is_due = matches!(due, Due::Now(_));
+            let performed = self.act_if_due(id, action, due).await?;
+            if !is_due || performed != Performed::NotNow {
+                return Ok(performed);
+            }
+        }
+        let due = self.due(id, action).await?;
+        self.act_if_due(id, action, due).await
+    }
+
+    async fn act_if_due(&self, id: &str, action: &str, due: Due) -> Result<Performed, StoreError> {
+        match position(action) {
+            STARTS => {
+                let started = self.perform_due_start(id, due).await?;
+                Ok(started.unwrap_or_else(|| Performed::Deferred(NO_TURN.to_owned())))
+            }
+            _ => self.perform_due(id, due, LOG_PAGES).await,
+        }
     }
 }
 
@@ -197,6 +223,8 @@ fn sort(event: &Value, acts: &mut Acts) {
                 let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
                 let mut part = Part::<Act>::new(id);
                 part.done.action.clone_from(&record.key.sk);
+                // An unreadable image is left to the read of the row, which reports it.
+                part.done.row = record.new.and_then(|row| ActionRow::read(&row).ok()).map(Box::new);
                 part.sequences.push(record.sequence_number);
                 acts.parts.push(part);
             }

@@ -1,30 +1,41 @@
-//! Reads of a decider that has the tuning's state in its cache.
+//! Reads of a decider that has the tuning's state in its cache, and of an actuator that gets rows from the stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
+use tuning::log::ruling::{Order, ReadOrder};
+use tuning::unit::ids::{RungId, TrialId};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
+use use_cases::perform::{Acts, Effect, Performed};
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};
+use use_cases::ports::training::Description;
 use use_cases::store::Store;
+use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::item::{Item, Key};
 use wire::sample;
+use wire::stored::ACTION_PREFIX;
 
-use crate::looks::world::{World, now, request};
+use crate::looks::world::{BEGIN, World, now, request};
+use crate::support::{
+    Script, Service, TestClock, action_row, actuator, description, order, table_with_tuning,
+};
 
-/// The in-memory table, which counts reads of heads and queries.
+/// The in-memory table, which counts reads of heads, of actions, and queries.
 struct Counting {
     table: MemoryTable,
     heads: AtomicUsize,
+    actions: AtomicUsize,
     queries: AtomicUsize,
 }
 
 impl Table for Counting {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
         self.heads.fetch_add(usize::from(key.sk == wire::stored::HEAD), Ordering::Relaxed);
+        self.actions.fetch_add(usize::from(key.pk.starts_with(ACTION_PREFIX)), Ordering::Relaxed);
         self.table.get(key).await
     }
     async fn write(&self, write: Write) -> Result<(), TableError> {
@@ -39,6 +50,13 @@ impl Table for Counting {
     }
 }
 
+impl Counting {
+    fn of(table: &MemoryTable) -> Arc<Self> {
+        let [heads, actions, queries] = [0; 3].map(AtomicUsize::new);
+        Arc::new(Self { table: table.clone(), heads, actions, queries })
+    }
+}
+
 /// A decider of its own beside the one of `world`.
 struct Warm {
     table: Arc<Counting>,
@@ -49,8 +67,7 @@ struct Warm {
 impl Warm {
     /// Creates a decider that has read the present state.
     fn of(world: &World) -> Self {
-        let (heads, queries) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let table = Arc::new(Counting { table: world.table.clone(), heads, queries });
+        let table = Counting::of(&world.table);
         let warm = Self {
             decider: Decider { store: Arc::new(Store::new(Arc::clone(&table))) },
             table,
@@ -129,4 +146,30 @@ fn a_lost_race_folds_the_facts_again() {
     let line = world.recorded(line);
     assert_eq!(warm.reads(&[line]).0, 1);
     assert_eq!(world.state().trials[&world.job(0).trial].curve.len(), 2);
+}
+
+#[test]
+fn an_actuator_reads_the_row_of_an_action_only_if_the_record_is_stale() {
+    let (table, id) = table_with_tuning(BEGIN);
+    let job = JobKey { trial: TrialId(0), rung: RungId(0), attempt: 1 };
+    let bill = order(&table, &id, Order::Read(ReadOrder::Bill { job }));
+    let row = action_row(&table, &id, &bill).row(&id);
+    let event = encode_payload([encode_record(1, RecordKind::Insert, &row.key, Some(&row))]);
+    let clock = TestClock::at(BEGIN);
+    let ended = Description {
+        started: Some(Time(BEGIN)),
+        ended: Some(Time(BEGIN)),
+        billable_seconds: Some(1),
+        ..description("job", "Completed", BEGIN)
+    };
+    let service = Service::new(&clock, Script { describe: Some(Ok(ended)), ..Script::default() });
+    let counting = Counting::of(&table);
+    let actuator = actuator(&counting, &service);
+    for (performed, reads) in [(Effect::Other, 0), (Effect::AlreadySettled, 1)] {
+        counting.actions.store(0, Ordering::Relaxed);
+        let mut acts = Acts::default();
+        now(actuator.handle(&event, || true, &mut acts));
+        assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(performed)));
+        assert_eq!(counting.actions.load(Ordering::Relaxed), reads);
+    }
 }
