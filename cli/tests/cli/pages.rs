@@ -78,7 +78,8 @@ fn the_pages_and_reports_of_a_stack_are_those_of_its_tunings() {
 
 #[test]
 fn a_seventeenth_stream_is_refused_until_another_ends() {
-    let world = World::new(QUICK);
+    // The end of the tuning ends its streams.
+    let world = World::new(ENDLESS);
     let served = Served::start(world.command(&serve(&[])));
     served.post("/tuning-jobs", &request("t")).with_status(201);
     let open = |served: &Served| {
@@ -94,6 +95,7 @@ fn a_seventeenth_stream_is_refused_until_another_ends() {
     assert!(open(&served).0.contains(" 503 "));
     streams.pop();
     until("a stream is free", || open(&served).0.contains(" 200 "));
+    served.end("TERM").with_code(0);
 }
 
 /// Another tuning that got the name of a deleted one had its steps added to the page of the deleted one.

@@ -35,6 +35,7 @@ pub struct Job {
     /// The read of the rest of its log.
     pub final_log: Inquiry,
     /// The checks of its silence, by the beginning of the silence.
+    #[serde(default, skip_serializing_if = "Asked::is_never")]
     pub silence_check: Asked<Time>,
     /// The epoch from which it started again although its trial had more; `None` until that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,7 @@ pub struct Trial {
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
     /// The reads of its stored log, by the number of its streams at the order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Asked::is_never")]
     pub read: Asked<u32>,
     /// The latest line so far.
     pub last_line: Option<LastLine>,

@@ -29,7 +29,7 @@ use crate::store::{Loaded, Store, StoreError};
 
 /// Number of steps between two snapshots. It bounds the steps that a cold start reads.
 pub const SNAPSHOT_EVERY: u64 = 64;
-/// Number of lost races after which the batch is returned to the stream.
+/// Number of lost races, and of passes on a state that was not the present one, after which the batch is returned to the stream.
 const RACES_MAX: usize = 8;
 /// Facts per page when a ring makes the decider read all of them.
 const FACT_ROWS: usize = 500;
@@ -103,7 +103,7 @@ impl<T: Table> Decider<T> {
         let mut races = 0;
         loop {
             let mut session =
-                Session { decider: self, loaded, steps, is_current: is_read, is_settled: false };
+                Session { decider: self, loaded, steps, is_current: is_read, is_settled: false, races };
             let before = match session.fold_all(facts, ring).await {
                 Ok(()) if session.is_current => return Ok(()),
                 // A stale state ignores lines of an attempt that it does not know.
@@ -113,12 +113,15 @@ impl<T: Table> Decider<T> {
                 Err(Interrupted::Store(error)) => return Err(error),
                 Err(Interrupted::Race) => None,
             };
-            let Some(read) = self.store.load(id).await? else { return Ok(()) };
+            let Some(read) = self.store.load(id).await? else {
+                self.store.forget_state(id);
+                return Ok(());
+            };
             if before == Some(read.head.step) {
                 return Ok(());
             }
-            races += 1;
-            if races > RACES_MAX {
+            races = session.races + 1;
+            if races >= RACES_MAX {
                 return Err(StoreError::Table(TableError::Conflict(vec![0])));
             }
             (loaded, is_read) = (read, true);
@@ -204,7 +207,9 @@ impl<T: Table> Decider<T> {
         let summaries = self.summaries(&id, step, advanced, &loaded.state).await?;
         let rows = summaries.iter().map(|job| stored::job_row(&id, job));
         writes.extend(rows.map(|row| Write::Put(row, Condition::Always)));
-        let token = token(&id, step, &writes, self.store.instance);
+        let token = token(&id, step, &self.store.nonce());
+        // If the answer is lost, or the invocation ends before it, only the table shows the present state.
+        self.store.forget_state(&id);
         match self.store.table.transact(writes, &token).await {
             Ok(()) => {
                 self.store.remember(loaded);
@@ -212,12 +217,7 @@ impl<T: Table> Decider<T> {
                 Ok(true)
             }
             Err(TableError::Conflict(_)) => Ok(false),
-            Err(error) => {
-                // The write may have succeeded. Repeated from this state it would succeed again, although others may
-                // have written further steps.
-                self.store.forget_state(&id);
-                Err(error.into())
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -307,13 +307,11 @@ impl<T: Table> Decider<T> {
     }
 }
 
-/// Returns a transaction token derived from the content and the process. Only a retry of the same call may have the same
-/// token: a repeated write succeeds whatever was written since, which would make an old state look current. Two deciders may write different steps of the same number.
-/// With equal tokens the table would report a misuse of the token to the loser, and not the lost race. Also the summaries
-/// and the missing actions that they have read may differ.
-fn token(id: &str, step: &Step, writes: &[Write], instance: u64) -> String {
+/// Returns a transaction token. Only a retry of the same call has the same one: a repeated write succeeds whatever was
+/// written since, which would make an old state look current.
+fn token(id: &str, step: &Step, nonce: &str) -> String {
     let reversed: String = id.chars().rev().take(12).collect();
-    format!("{reversed}-{}-{}", incarnation(format!("{instance} {writes:?}").as_bytes()), step.n)
+    format!("{reversed}-{}-{}", incarnation(nonce.as_bytes()), step.n)
 }
 
 /// Returns the facts in these rows.

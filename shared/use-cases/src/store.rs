@@ -7,6 +7,7 @@ mod cache;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
@@ -88,8 +89,10 @@ pub struct Store<T> {
     pub table: Arc<T>,
     tunings: Mutex<BTreeMap<String, Option<Arc<Tuning>>>>,
     states: Mutex<Cache<Loaded>>,
-    /// A random number of this process's reader. It keeps transaction tokens of two processes apart.
-    pub(crate) instance: u64,
+    /// A random number. It keeps the transaction tokens of two processes apart.
+    instance: u64,
+    /// Number of transactions so far. It keeps the transaction tokens of one process apart.
+    transactions: AtomicU64,
 }
 
 impl<T: Table> Store<T> {
@@ -101,6 +104,7 @@ impl<T: Table> Store<T> {
             tunings: Mutex::default(),
             states,
             instance: RandomState::new().build_hasher().finish(),
+            transactions: AtomicU64::new(0),
         }
     }
 
@@ -125,6 +129,11 @@ impl<T: Table> Store<T> {
     pub fn forget(&self, id: &str) {
         self.tunings.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         self.forget_state(id);
+    }
+
+    /// Returns a text that differs for each transaction of each process.
+    pub(crate) fn nonce(&self) -> String {
+        format!("{:x}-{}", self.instance, self.transactions.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Removes the state of tuning `id` from the cache.

@@ -299,9 +299,13 @@ fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
 
 fn stop_accepted(state: &mut State, key: JobKey, at: Time) -> bool {
     with_job(state, key, |job| {
+        if job.is_void() {
+            return false;
+        }
+        // Without an order, the fact shows nothing now and must have no effect when it comes again after the order.
         let is_first = job.stop.as_mut().is_some_and(|stop| !std::mem::replace(&mut stop.accepted, true));
         // A job that can be stopped exists, even if no fact reported that it was created.
-        (is_first || !job.is_accepted()) && job.note_seen(at).is_some()
+        is_first && job.note_seen(at).is_some()
     })
 }
 

@@ -10,7 +10,7 @@ use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
 use tuning::step::{Step, advance};
 use wire::stored;
 
-use super::{Decider, FACT_ROWS, readable};
+use super::{Decider, FACT_ROWS, RACES_MAX, readable};
 use crate::ports::table::{Query, Table};
 use crate::store::{Loaded, StoreError};
 
@@ -24,6 +24,8 @@ pub(super) struct Session<'s, T> {
     pub(super) is_current: bool,
     /// Whether nothing is left to decide without further facts.
     pub(super) is_settled: bool,
+    /// Races lost so far.
+    pub(super) races: usize,
 }
 
 /// Why a session ended early.
@@ -147,7 +149,8 @@ impl<T: Table> Session<'_, T> {
                     continue;
                 }
                 if !self.decider.commit(&mut self.loaded, step, &advanced).await? {
-                    return Err(Interrupted::Race);
+                    self.reload().await?;
+                    continue;
                 }
                 self.is_current = true;
                 self.steps.push(step.clone());
@@ -156,6 +159,18 @@ impl<T: Table> Session<'_, T> {
             facts.drain(..advanced.taken.min(facts.len()));
         }
         Ok(Vec::new())
+    }
+
+    /// Reads the tuning after a lost race. Facts that a state which was not current ignored must be folded again.
+    async fn reload(&mut self) -> Result<(), Interrupted> {
+        self.races += 1;
+        if !self.is_current || self.races >= RACES_MAX {
+            return Err(Interrupted::Race);
+        }
+        let loaded = self.decider.store.load(&self.loaded.tuning.id).await?;
+        self.loaded = loaded.ok_or(Interrupted::Race)?;
+        self.is_settled = false;
+        Ok(())
     }
 }
 
