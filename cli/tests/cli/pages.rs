@@ -7,7 +7,7 @@ use stack_api::{Stack, response};
 use use_cases::memory::MemoryTable;
 
 use crate::http::{Served, serve};
-use crate::world::{QUICK, World, ended, request, until};
+use crate::world::{ENDLESS, QUICK, World, ended, request, until};
 
 /// Reads events until the tuning has ended. Returns their names, and the document after all changes of its head.
 fn events(served: &Served, name: &str) -> (Vec<String>, Value) {
