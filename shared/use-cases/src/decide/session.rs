@@ -24,7 +24,7 @@ pub(super) struct Session<'s, T> {
     pub(super) is_current: bool,
     /// Whether nothing is left to decide without further facts.
     pub(super) is_settled: bool,
-    /// Races lost so far.
+    /// Races lost since the last step.
     pub(super) races: usize,
 }
 
@@ -65,9 +65,7 @@ impl<T: Table> Session<'_, T> {
             (first, stored) = (requests, others);
         }
         self.absorb(&mut first, &jobs).await?;
-        for job in &jobs {
-            self.absorb_stored(*job).await?;
-        }
+        self.absorb_stored(jobs.iter().copied()).await?;
         if ring {
             let (mut bills, mut stored): (Vec<_>, Vec<_>) = stored.into_iter().partition(comes_last);
             self.absorb(&mut stored, &jobs).await?;
@@ -80,29 +78,35 @@ impl<T: Table> Session<'_, T> {
             if further.is_empty() {
                 return Ok(());
             }
-            for job in further {
-                self.absorb_stored(job).await?;
-                jobs.insert(job);
-            }
+            self.absorb_stored(further.iter().copied()).await?;
+            jobs.extend(further);
         }
     }
 
-    async fn absorb_stored(&mut self, job: JobKey) -> Result<(), Interrupted> {
+    /// Folds the stored facts of `jobs`. Those of many jobs share a step: each step excludes the other deciders, so few
+    /// steps leave them time for theirs.
+    async fn absorb_stored(&mut self, jobs: impl Iterator<Item = JobKey>) -> Result<(), Interrupted> {
         let partition = stored::fact_partition(&self.loaded.tuning.id);
-        let mut query = Query::prefix(partition, stored::fact_prefix(Some(job)), FACT_ROWS);
-        let mut bills = Vec::new();
-        loop {
-            let page = self.decider.store.table.query(&query).await?;
-            let (last, mut first): (Vec<_>, Vec<_>) =
-                readable(&page.items)?.into_iter().partition(comes_last);
-            bills.extend(last);
-            self.absorb(&mut first, &BTreeSet::new()).await?;
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => break,
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        for job in jobs {
+            let mut query = Query::prefix(partition.clone(), stored::fact_prefix(Some(job)), FACT_ROWS);
+            loop {
+                let page = self.decider.store.table.query(&query).await?;
+                let facts = readable(&page.items)?;
+                let (of_last, of_first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
+                first.extend(of_first);
+                last.extend(of_last);
+                if first.len() >= FACT_ROWS {
+                    self.absorb(&mut first, &BTreeSet::new()).await?;
+                }
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => break,
+                }
             }
         }
-        self.absorb(&mut bills, &BTreeSet::new()).await?;
+        self.absorb(&mut first, &BTreeSet::new()).await?;
+        self.absorb(&mut last, &BTreeSet::new()).await?;
         Ok(())
     }
 
@@ -152,7 +156,7 @@ impl<T: Table> Session<'_, T> {
                     self.reload().await?;
                     continue;
                 }
-                self.is_current = true;
+                (self.is_current, self.races) = (true, 0);
                 self.steps.push(step.clone());
             }
             self.is_settled = !advanced.has_more;

@@ -11,13 +11,13 @@ use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Effect, Performed};
-use use_cases::ports::table::{Page, Query, Table, TableError, Write};
+use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::Description;
 use use_cases::store::Store;
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::item::{Item, Key};
 use wire::sample;
-use wire::stored::ACTION_PREFIX;
+use wire::stored::{self, ACTION_PREFIX};
 
 use crate::looks::world::{BEGIN, World, now, request};
 use crate::support::{
@@ -34,7 +34,7 @@ struct Counting {
 
 impl Table for Counting {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
-        self.heads.fetch_add(usize::from(key.sk == wire::stored::HEAD), Ordering::Relaxed);
+        self.heads.fetch_add(usize::from(key.sk == stored::HEAD), Ordering::Relaxed);
         self.actions.fetch_add(usize::from(key.pk.starts_with(ACTION_PREFIX)), Ordering::Relaxed);
         self.table.get(key).await
     }
@@ -146,6 +146,24 @@ fn a_lost_race_folds_the_facts_again() {
     let line = world.recorded(line);
     assert_eq!(warm.reads(&[line]).0, 1);
     assert_eq!(world.state().trials[&world.job(0).trial].curve.len(), 2);
+}
+
+/// Each ended job had a step of its own. With a thousand parallel jobs, these steps kept another decider from writing
+/// until lines were minutes late.
+#[test]
+fn regression_the_stored_lines_of_many_ended_jobs_share_a_step() {
+    let mut world = World::new(8);
+    (0..8).for_each(|trial| world.phase(trial, JobPhase::Training));
+    let warm = Warm::of(&world);
+    let mut bills = Vec::new();
+    for trial in 0..8 {
+        let job = world.job(trial);
+        let line = world.lines_of(job, &[(1, 0.5)]);
+        let line = world.recorded(line);
+        now(world.table.write(Write::Put(stored::fact_row(&world.id, &line), Condition::Always))).unwrap();
+        bills.push(bill(&mut world, job));
+    }
+    assert_eq!(warm.reads(&bills), (2, 0, 8), "a step of lines and a step of bills");
 }
 
 #[test]
