@@ -70,7 +70,7 @@ impl Bars {
         if self.best.as_ref().is_some_and(|(known, _)| *known == trial) {
             return;
         }
-        let live = state.trials.get(&trial).map(|trial| &trial.configuration);
+        let live = state.trials.get(trial).map(|trial| &trial.configuration);
         let concluded = state.best.as_deref().filter(|best| best.job.trial == trial);
         let found = live.or(concluded.map(|best| &best.configuration));
         self.best = found.map(|configuration| (trial, configuration.clone()));

@@ -186,7 +186,7 @@ impl Follower {
         whats.extend(improved.cloned().map(What::Improved));
         for ruling in &step.rulings {
             let job = ruling.concludes().and_then(|key| {
-                let trial = self.state.trials.get(&key.trial)?;
+                let trial = self.state.trials.get(key.trial)?;
                 let job = trial.job().filter(|job| job.is(key))?;
                 Some(Box::new(full_summary(definition, key, trial, job)))
             });

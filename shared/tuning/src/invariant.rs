@@ -60,7 +60,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
         Ruling::Search(SearchRuling::TrialJudged { trial: number, resource, value, verdict, .. })
             if verdict.continues =>
         {
-            let known = state.trials.get(number).and_then(|trial| Some((trial, trial.place()?)));
+            let known = state.trials.get(*number).and_then(|trial| Some((trial, trial.place()?)));
             let may = known.is_some_and(|(trial, place)| {
                 let level = definition.level(place.cohort.bracket, place.rung);
                 let arrival = rival(definition.plan().rule(), (*number, *value));

@@ -30,6 +30,7 @@ use crate::state::capacity::{Deferral, Lack};
 use crate::state::changes::Changes;
 use crate::state::failures::Failures;
 use crate::trial::Trial;
+use crate::trial::live::LiveTrials;
 use crate::trial::summary::JobSummary;
 use crate::trial::timing::Timings;
 use crate::unit::epochs::Epochs;
@@ -65,7 +66,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past: Vec<Vec<Rung>>,
     /// Live trials: those with a job that is not concluded, or that wait for a further attempt.
-    pub trials: BTreeMap<TrialId, Trial>,
+    pub trials: LiveTrials,
     /// Trials that have reached the level of their rung and wait there to be promoted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waiting: BTreeMap<TrialId, Waiting>,
@@ -228,7 +229,7 @@ impl State {
             joined: vec![0; definition.plan().brackets().len()],
             cohorts: Vec::new(),
             past: Vec::new(),
-            trials: BTreeMap::new(),
+            trials: LiveTrials::default(),
             waiting: BTreeMap::new(),
             parked: ParkedTrials::default(),
             history: History::default(),
@@ -264,7 +265,7 @@ impl State {
 
     /// Returns the live job `key`.
     pub fn job(&self, key: JobKey) -> Option<&Job> {
-        self.trials.get(&key.trial)?.job().filter(|job| job.is(key))
+        self.trials.get(key.trial)?.job().filter(|job| job.is(key))
     }
 
     /// Returns the live jobs with their keys and trials, by trial number.

@@ -110,7 +110,7 @@ fn rule(
             return Some(Stopped::Full);
         }
         if let Some(key) = ruling.concludes()
-            && let Some(trial) = state.trials.get(&key.trial)
+            && let Some(trial) = state.trials.get(key.trial)
             && let Some(job) = trial.job()
         {
             let summary = full_summary(definition, key, trial, job);

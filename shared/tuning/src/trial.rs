@@ -1,6 +1,7 @@
 //! A trial: its position among the trials that compete with it, its log streams, its curve and its attempts.
 
 pub(crate) mod diverged;
+pub mod live;
 pub(crate) mod log;
 pub(crate) mod stream;
 pub mod summary;

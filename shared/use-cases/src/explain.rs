@@ -104,7 +104,7 @@ pub async fn explain<T: Table>(
             None => break,
         }
     }
-    if !state.trials.contains_key(&trial) {
+    if !state.trials.contains_key(trial) {
         late::add_unfolded_lines(store, id, &mut trail).await?;
     }
     let explanation = trail.into_explanation(&state);

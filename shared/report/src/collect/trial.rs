@@ -173,7 +173,7 @@ impl Record {
         follower: &'a Follower,
     ) -> impl Iterator<Item = Cow<'a, JobSummary>> {
         let definition = &follower.tuning.definition;
-        let trial = follower.state.trials.get(&number);
+        let trial = follower.state.trials.get(number);
         self.jobs.iter().filter_map(move |(key, record)| {
             if let Some(concluded) = &record.concluded {
                 return Some(Cow::Borrowed(concluded));

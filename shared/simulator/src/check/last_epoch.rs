@@ -80,7 +80,7 @@ impl World {
         let reached = |job: &&Job| job.key.trial == key.trial && job.logged.is_some_and(|(_, at)| at >= last);
         let jobs: Vec<_> = self.training.of(id).filter(reached).collect();
         // While the tuning ends, a job is stopped if the decider has not read its last epoch.
-        let read = book.replica.trials.get(&key.trial).is_some_and(|trial| trial.resource().0 >= last);
+        let read = book.replica.trials.get(key.trial).is_some_and(|trial| trial.resource().0 >= last);
         if why == StopWhy::TuningEnding && !read {
             return;
         }
@@ -112,7 +112,7 @@ impl World {
                 continue;
             };
             let stops = book.jobs.get(&job.key).is_none_or(|job| job.stop_ordered || job.concluded);
-            let trial = book.replica.trials.get(&job.key.trial);
+            let trial = book.replica.trials.get(job.key.trial);
             let read = trial.is_some_and(|trial| trial.resource().0 >= last);
             // Before the decider knows enough tails, the limits of the job are its only bound.
             let is_known = |other: &&Job| {

@@ -72,7 +72,7 @@ impl State {
                 }
             }
             Order::Read(ReadOrder::Log { job, streams }) => {
-                if let Some(trial) = self.trials.get_mut(&job.trial) {
+                if let Some(trial) = self.trials.get_mut(job.trial) {
                     trial.read = Asked::Open(*streams);
                 }
             }
@@ -126,7 +126,7 @@ impl State {
         let failed = self.job(key).filter(|_| why == RetryWhy::ServiceError).map(failure_message);
         let limit = self.job(key).map(|job| job.order.limits.max_runtime_seconds);
         self.remove_job(definition, key);
-        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        let Some(trial) = self.trials.get_mut(key.trial) else { return };
         trial.stage = TrialStage::Awaiting { not_before, failure: failed };
         match why {
             RetryWhy::RuntimeCutTooShort => trial.cut_limit = limit,
@@ -170,7 +170,7 @@ impl State {
     }
 
     fn with_live_job(&mut self, key: JobKey, change: impl FnOnce(&mut Job)) {
-        if let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job_mut()) {
+        if let Some(job) = self.trials.get_mut(key.trial).and_then(|trial| trial.job_mut()) {
             change(job);
         }
     }
@@ -182,7 +182,7 @@ impl State {
         else {
             return;
         };
-        let Some(trial) = self.trials.get_mut(number) else { return };
+        let Some(trial) = self.trials.get_mut(*number) else { return };
         let Some(place) = trial.place() else { return };
         trial.purpose = Purpose::Search(Place { rung: rung.next(), ..place });
         if !verdict.continues {
@@ -195,7 +195,7 @@ impl State {
     }
 
     fn stop_ordered(&mut self, key: JobKey, why: StopWhy) {
-        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        let Some(trial) = self.trials.get_mut(key.trial) else { return };
         // A trial with all its epochs is past its last rung. One whose job has to end for its time limit may go on.
         if !matches!(why, StopWhy::ReservationUsed { .. }) {
             trial.stop_why = trial.stop_why.or(Some(why));
@@ -214,7 +214,7 @@ impl State {
         if let Some(key) = job {
             self.remove_job(definition, *key);
         }
-        let Some(trial) = self.trials.remove(number) else { return };
+        let Some(trial) = self.trials.remove(*number) else { return };
         self.remember(definition, *number, &trial, value.is_some());
         let has_value = trial.has_value();
         let Some(place) = trial.place() else { return };
@@ -247,7 +247,7 @@ impl State {
         else {
             return;
         };
-        let before = self.trials.get(&key.trial).map_or(Epochs::ZERO, Trial::resource);
+        let before = self.trials.get(key.trial).map_or(Epochs::ZERO, Trial::resource);
         let ordered = Ordered {
             rung: key.rung,
             attempt: key.attempt,
@@ -274,7 +274,7 @@ impl State {
         } else {
             Purpose::Search(Place { cohort, rung: RungId(0) })
         };
-        let trial = self.trials.entry(key.trial).or_insert_with(|| Trial {
+        let trial = self.trials.get_or_insert_with(key.trial, || Trial {
             by_model: matches!(origin, Some(Origin::Model { .. })),
             ..Trial::new(purpose, configuration, self.now)
         });
@@ -294,7 +294,7 @@ impl State {
 
     /// Removes the concluded job from the state and adds it to the counters, the timings and the best job.
     fn remove_job(&mut self, definition: &Definition, key: JobKey) {
-        let Some(trial) = self.trials.get_mut(&key.trial) else { return };
+        let Some(trial) = self.trials.get_mut(key.trial) else { return };
         let Some(job) = trial.take_job(self.now) else { return };
         if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
             self.ledger.release(job.bill.reservation);
@@ -358,7 +358,7 @@ impl State {
     fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
         let direction = definition.direction();
         let Some(trial) =
-            self.trials.get(&number).filter(|trial| definition.refit && trial.refit().is_none())
+            self.trials.get(number).filter(|trial| definition.refit && trial.refit().is_none())
         else {
             return;
         };
@@ -393,7 +393,7 @@ impl State {
             self.close_cohort(definition, waiting.cohort());
             return;
         }
-        let Some(trial) = self.trials.remove(&number) else { return };
+        let Some(trial) = self.trials.remove(number) else { return };
         if definition.promotes().is_some() {
             // A trial that failed on its way to a rung keeps its place there, without a value, so that every rung
             // closes.

@@ -151,7 +151,7 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
 }
 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
-    let trial = state.trials.get_mut(&key.trial);
+    let trial = state.trials.get_mut(key.trial);
     trial.and_then(|trial| trial.job_mut()).filter(|job| job.is(key)).is_some_and(change)
 }
 
@@ -167,7 +167,7 @@ fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Ti
 
 /// Returns whether `job` ran and logged no value for [`QUIET_BEFORE_BURST`] before `at`.
 fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
-    let Some(trial) = state.trials.get(&key.trial) else { return false };
+    let Some(trial) = state.trials.get(key.trial) else { return false };
     let Some(started) = trial.job().filter(|job| job.is(key)).and_then(Job::started) else {
         return false;
     };
@@ -197,7 +197,7 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
         state.status = Status::Ending(EndReason::Stopped);
         return true;
     }
-    let refit = state.refit.filter(|_| can_refit).and_then(|job| state.trials.get_mut(&job.trial));
+    let refit = state.refit.filter(|_| can_refit).and_then(|job| state.trials.get_mut(job.trial));
     let Some(trial) = refit.filter(|trial| trial.stop_why.is_none()) else { return false };
     trial.stop_why = Some(StopWhy::TuningEnding);
     true
@@ -206,7 +206,7 @@ fn stop_requested(definition: &Definition, state: &mut State) -> bool {
 /// Folds a user's request to stop one job. It also counts if the job stops already, or has just ended: its trial then gets
 /// no further attempt.
 fn job_stop_requested(state: &mut State, key: JobKey) -> bool {
-    let Some(trial) = state.trials.get_mut(&key.trial) else { return false };
+    let Some(trial) = state.trials.get_mut(key.trial) else { return false };
     trial.job().is_some_and(|job| job.is(key)) && !std::mem::replace(&mut trial.stop_requested, true)
 }
 
@@ -245,7 +245,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
     }
     let choice = state.job(*key).map_or(ChoiceId(0), |job| job.order.instances);
     let amount = definition.cost(choice, seconds);
-    let trial = state.trials.get(&key.trial);
+    let trial = state.trials.get(key.trial);
     let emitted = trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == key.attempt));
     let mut bill = None;
     let changed = with_job(state, *key, |job| {
@@ -314,7 +314,7 @@ fn rest_read(state: &mut State, key: JobKey) -> bool {
 }
 
 fn log_read(state: &mut State, key: JobKey, streams: u32) -> bool {
-    let trial = state.trials.get_mut(&key.trial);
+    let trial = state.trials.get_mut(key.trial);
     trial.is_some_and(|trial| trial.read.answer(streams))
 }
 

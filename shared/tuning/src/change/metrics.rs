@@ -30,7 +30,7 @@ pub(crate) fn fold(
     }
     let changed = note_base(definition, state, lines.iter().find_map(|line| line.index));
     let base = state.epoch_base.unwrap_or(definition.epochs.base);
-    let Some(trial) = state.trials.get_mut(&key.trial) else { return changed };
+    let Some(trial) = state.trials.get_mut(key.trial) else { return changed };
     let (lines, waits) = numbered(definition, base, trial, stream, lines);
     let known = trial.streams.len();
     let Some(index) = stream_index(definition, base, trial, key.attempt, stream, &lines) else {
@@ -73,7 +73,7 @@ pub(crate) fn fold(
     if moved {
         follow_incumbent(state, key.trial);
     }
-    let is_fruitful = || state.trials.get(&key.trial).is_some_and(Trial::has_value);
+    let is_fruitful = || state.trials.get(key.trial).is_some_and(Trial::has_value);
     if was_fruitless && is_fruitful() {
         state.fruitless.trials = 0;
     }
@@ -92,7 +92,7 @@ pub(crate) fn fold_begun(definition: &Definition, state: &mut State, key: JobKey
         return false;
     }
     let changed = note_base(definition, state, Some(begun.index));
-    let Some(trial) = state.trials.get_mut(&key.trial) else { return changed };
+    let Some(trial) = state.trials.get_mut(key.trial) else { return changed };
     if trial.begun.contains(&begun) {
         return changed;
     }
@@ -110,7 +110,7 @@ pub(crate) fn fold_begun(definition: &Definition, state: &mut State, key: JobKey
 /// Returns whether facts of the job still count. A key that was never ordered is not a job of this trial, whatever its
 /// name. Attempts of rungs that the trial has passed are settled.
 fn counts(definition: &Definition, state: &State, key: JobKey) -> bool {
-    state.trials.get(&key.trial).is_some_and(|trial| {
+    state.trials.get(key.trial).is_some_and(|trial| {
         key.attempt <= trial.attempts
             && key.attempt > trial.past_attempts
             && key.rung <= trial.start_rung(definition)

@@ -50,7 +50,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
 }
 
 fn job_of(state: &mut State, key: JobKey) -> Option<&mut Job> {
-    state.trials.get_mut(&key.trial)?.job_mut().filter(|job| job.is(key))
+    state.trials.get_mut(key.trial)?.job_mut().filter(|job| job.is(key))
 }
 
 fn described(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {

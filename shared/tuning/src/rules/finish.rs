@@ -47,7 +47,7 @@ pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         return None;
     }
     let limits = &definition.limits;
-    let has_finished = |trial| !state.trials.contains_key(&trial) && !state.waiting.contains_key(&trial);
+    let has_finished = |trial| !state.trials.contains_key(trial) && !state.waiting.contains_key(&trial);
     // The trials that the finalist stopped have not failed to improve.
     let not_improving = limits.not_improving.filter(|_| state.finalist.is_none());
     let why = if grant::has_expired(state) {

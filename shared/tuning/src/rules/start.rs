@@ -112,7 +112,7 @@ pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
     let running = state.running();
     let next = definition.job.instances(choice(definition, state)).count;
     let instances = state.instances(definition).saturating_add(next);
-    let refits = state.refit.is_some_and(|job| state.trials.contains_key(&job.trial));
+    let refits = state.refit.is_some_and(|job| state.trials.contains_key(job.trial));
     (state.status == Status::Active || refits)
         && state.jobs_left(definition) > 0
         && running < state.max_parallel(definition)

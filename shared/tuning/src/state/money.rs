@@ -45,7 +45,7 @@ impl State {
 
     /// Returns the job `key`, live or concluded, if its bill is not final.
     pub(crate) fn billed_job_mut(&mut self, key: JobKey) -> Option<&mut Job> {
-        let live = self.trials.get_mut(&key.trial).and_then(|trial| trial.job_mut());
+        let live = self.trials.get_mut(key.trial).and_then(|trial| trial.job_mut());
         let concluded = self.billing.iter_mut().find(|(known, _)| *known == key);
         live.filter(|job| job.is(key)).or(concluded.map(|(_, job)| job))
     }
@@ -77,7 +77,7 @@ impl State {
 
     /// Reserves more for a job that lasts longer than its reservation pays for, even above the cap.
     pub(crate) fn extend_reservation(&mut self, key: JobKey, seconds: u64, amount: MicroUsd) {
-        let Some(job) = self.trials.get_mut(&key.trial).and_then(|trial| trial.job_mut()) else { return };
+        let Some(job) = self.trials.get_mut(key.trial).and_then(|trial| trial.job_mut()) else { return };
         job.bill.reservation = job.bill.reservation.plus(amount);
         job.bill.extension.seconds = seconds;
         job.bill.extension.amount = job.bill.extension.amount.plus(amount);

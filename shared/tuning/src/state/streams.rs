@@ -16,7 +16,7 @@ pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: Jo
         let job = trial.job().filter(|job| job.is(key));
         job.is_some_and(|job| is_complete(definition, state.clock, trial, job))
     };
-    if state.trials.get(&key.trial).is_some_and(complete) {
+    if state.trials.get(key.trial).is_some_and(complete) {
         place_streams(definition, state, key);
     }
 }
@@ -28,7 +28,7 @@ pub(crate) fn place_complete(definition: &Definition, state: &mut State, key: Jo
 /// not have brought the job to its level, it ended below the level, and the latest checkpoint is assumed. Nothing is
 /// known about other streams, so their lines enter no curve.
 pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: JobKey) {
-    let Some(trial) = state.trials.get_mut(&key.trial) else { return };
+    let Some(trial) = state.trials.get_mut(key.trial) else { return };
     let Some(end) = trial.job().filter(|job| job.is(key)).and_then(Job::end) else { return };
     let level = trial.goal(definition);
     let had = definition.level_below(trial.bracket(definition), trial.next_rung());
@@ -59,7 +59,7 @@ pub(crate) fn follow_incumbent(state: &mut State, number: TrialId) {
     let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else {
         return;
     };
-    let Some(trial) = state.trials.get(&number) else { return };
+    let Some(trial) = state.trials.get(number) else { return };
     let same = |value: Option<f64>| value.is_some_and(|value| value.to_bits() == incumbent.value.to_bits());
     if let Some((epoch, _)) = trial.curve.iter().find(|(_, value)| same(**value)) {
         incumbent.resource = *epoch;

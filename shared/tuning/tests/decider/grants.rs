@@ -216,7 +216,7 @@ fn a_tuning_whose_trials_all_wait_long_returns_its_unused_grant() {
     check_next(run, &when, &["retry after 0-0-1: ServiceError, from 90", &ask]);
     check_next(run, &[granted(61, 2, 0)], &[]);
     // The sixth wait lasts sixteen minutes.
-    long.state.trials.get_mut(&TrialId(0)).unwrap().retries = 5;
+    long.state.trials.get_mut(TrialId(0)).unwrap().retries = 5;
     check_next(&mut long, &when, &["retry after 0-0-1: ServiceError, from 1020", &ask]);
     check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
     let back = format!("return 1: {} to 2026-11", J - SECOND);

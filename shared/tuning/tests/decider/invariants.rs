@@ -57,7 +57,7 @@ fn reservations_that_differ_from_the_open_jobs_break_an_invariant() {
     // A closed job has no reservation.
     check_broken(
         |state| {
-            state.trials.get_mut(&TrialId(0)).unwrap().job_mut().unwrap().run =
+            state.trials.get_mut(TrialId(0)).unwrap().job_mut().unwrap().run =
                 tuning::job::run::Run::Void { refused: None }
         },
         "the reservations of open jobs and warm pools sum to",
@@ -106,7 +106,7 @@ fn p6_a_trial_continues_only_by_its_rank_among_the_arrivals() {
     };
     let forbidden = |logged: Option<f64>, ruling: &Ruling| {
         let mut state = run.state.clone();
-        let trial = state.trials.get_mut(&TrialId(1)).unwrap();
+        let trial = state.trials.get_mut(TrialId(1)).unwrap();
         let place = trial.place().unwrap();
         let cohort = CohortId { bracket: BracketId(0), ..place.cohort };
         trial.purpose = Purpose::Search(Place { cohort, ..place });

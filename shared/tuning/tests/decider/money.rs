@@ -234,7 +234,7 @@ fn a_trial_that_waits_for_another_attempt_continues_after_an_overrun() {
     let given = [submitted(), logged(10, job(1), 1, 0.5), described(60, job(0), CapacityError, 0)];
     let when = [described(70, job(1), Completed, 5_000)];
     let run = &mut check(&random(9, 3), &given, &when, &["overrun notice", "trial 1 completed"]);
-    assert!(run.state.trials.contains_key(&TrialId(0)));
+    assert!(run.state.trials.contains_key(TrialId(0)));
 }
 
 #[test]

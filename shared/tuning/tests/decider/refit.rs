@@ -197,7 +197,7 @@ fn a_stop_request_after_the_refit_was_stopped_for_silence_changes_nothing() {
     let mut run = searched();
     run.take(&[described(21, job(1), Completed, 10)]);
     run.state.status = tuning::state::Status::Ending(EndReason::Target);
-    run.state.trials.get_mut(&TrialId(2)).unwrap().stop_why = Some(StopWhy::NoObjective { seconds: 9 });
+    run.state.trials.get_mut(TrialId(2)).unwrap().stop_why = Some(StopWhy::NoObjective { seconds: 9 });
     let before = run.state.clone();
     // An unrecorded fact must not change the state.
     assert!(!fold(&run.definition, &mut run.state, &stop_requested(25)));
@@ -245,7 +245,7 @@ fn ending_at_the_cap() -> Run {
     run.take(&[granted(1, 1, 2)]);
     run.take(&[logged(10, job(0), 3, 0.75)]);
     run.state.status = tuning::state::Status::Ending(EndReason::CostCap);
-    run.state.trials.get_mut(&TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
+    run.state.trials.get_mut(TrialId(0)).unwrap().stop_why = Some(StopWhy::TuningEnding);
     run
 }
 

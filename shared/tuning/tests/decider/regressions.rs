@@ -155,7 +155,7 @@ fn regression_the_wait_before_a_retry_is_at_most_an_hour() {
     definition.max_interruptions = 40;
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
-    run.state.trials.get_mut(&TrialId(0)).unwrap().retries = 39;
+    run.state.trials.get_mut(TrialId(0)).unwrap().retries = 39;
     check_next(
         &mut run,
         &[described(60, job(0), ServiceError, 9)],

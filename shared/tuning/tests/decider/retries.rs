@@ -144,7 +144,7 @@ fn two_cut_jobs(left: u64) -> Run {
     let mut run = timed(&definition);
     run.take(&[changed(5_900, Some(500 + 2 * (288 + 300) + left), Some(2))]);
     assert_eq!(run.state.jobs().count(), 2);
-    let first = run.state.trials.get_mut(&TrialId(5)).and_then(|trial| trial.job_mut());
+    let first = run.state.trials.get_mut(TrialId(5)).and_then(|trial| trial.job_mut());
     first.unwrap().order.limits.max_runtime_seconds = 486;
     run
 }

@@ -100,7 +100,7 @@ impl Jobs {
     }
 
     fn update(&mut self, definition: &Definition, state: &State, key: JobKey) -> Option<JobSummary> {
-        let trial = state.trials.get(&key.trial)?;
+        let trial = state.trials.get(key.trial)?;
         let live = trial.job().filter(|job| job.is(key))?;
         let summary = full_summary(definition, key, trial, live);
         let (_, job) = self.list.iter_mut().find(|(known, _)| *known == key)?;
@@ -124,7 +124,7 @@ impl Jobs {
             estimated_seconds: None,
             estimated_usd: None,
         };
-        let Some(job) = state.trials.get(&trial).and_then(|trial| trial.job()) else { return cost };
+        let Some(job) = state.trials.get(trial).and_then(|trial| trial.job()) else { return cost };
         if let Some(amount) = job.bill.amount() {
             cost.billed_seconds = cost.billed_seconds.saturating_add(job.bill.seconds().unwrap_or(0));
             cost.billed_usd = cost.billed_usd.map(|billed| billed.plus(amount));

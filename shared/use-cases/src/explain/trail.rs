@@ -83,7 +83,7 @@ impl<'a> Trail<'a> {
                 self.push(Some(step.n), step.at, entry);
             }
             state.apply(definition, ruling);
-            if let Some(trial) = state.trials.get(&self.trial) {
+            if let Some(trial) = state.trials.get(self.trial) {
                 self.late.after_ruling(trial);
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Trail<'a> {
 
     /// Returns the trial's job that is not concluded.
     fn live<'s>(&self, state: &'s State) -> Option<(JobKey, &'s Job)> {
-        let job = state.trials.get(&self.trial)?.job()?;
+        let job = state.trials.get(self.trial)?.job()?;
         Some((job.key(self.trial), job))
     }
 
@@ -109,7 +109,7 @@ impl<'a> Trail<'a> {
     /// Adds the entries for the visible changes by a fact about the trial. `before` is its job before the fact.
     fn take_fact(&mut self, state: &State, recorded: &Recorded, before: Option<&Job>, step: &Step) {
         if let (Fact::MetricsLogged { stream, lines, .. }, Some(trial)) =
-            (&recorded.fact, state.trials.get(&self.trial))
+            (&recorded.fact, state.trials.get(self.trial))
         {
             let late = self.late.logged(stream, lines, trial);
             for entry in late {
@@ -242,7 +242,7 @@ impl<'a> Trail<'a> {
         if let Some((key, _)) = live {
             self.jobs.update_live(definition, state, key);
         }
-        let trial = state.trials.get(&self.trial);
+        let trial = state.trials.get(self.trial);
         let (bracket, configuration, origin) = self.drawn.unwrap_or_default();
         Explanation {
             tuning: definition.name.clone(),

@@ -70,7 +70,7 @@ where
         let Some(loaded) = self.store.load(id).await? else { return Ok(false) };
         let mut billed = loaded.state.billed_jobs();
         let started = billed.any(|(key, billed)| key == job && billed.started().is_some());
-        let trial = loaded.state.trials.get(&job.trial);
+        let trial = loaded.state.trials.get(job.trial);
         Ok(started || trial.is_some_and(|trial| trial.streams.iter().any(|s| s.attempt == job.attempt)))
     }
 }

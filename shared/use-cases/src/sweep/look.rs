@@ -211,7 +211,7 @@ where
     /// Checks a job: its state, and its log since its last line. Stores only facts that change the state.
     async fn look_at(&self, loaded: &mut Loaded, key: JobKey) -> Result<Looked, StoreError> {
         let Loaded { tuning, state, .. } = loaded;
-        let Some(trial) = state.trials.get(&key.trial) else { return Ok(Looked::default()) };
+        let Some(trial) = state.trials.get(key.trial) else { return Ok(Looked::default()) };
         let Some(job) = trial.job() else { return Ok(Looked::default()) };
         let name = training_job_name(&tuning.id, key);
         let jobs = &self.actuator.jobs;
