@@ -10,7 +10,6 @@ use crate::output::{print_json, print_out};
 use crate::stop::already_ended;
 use crate::text::usd;
 
-/// Performs `hyperband change`.
 pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
     let limits = options.limits();
     // Validates the limits before any request.

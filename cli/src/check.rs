@@ -40,7 +40,6 @@ pub(crate) struct Checked {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Performs `hyperband check`.
 pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     let standard = Path::new("-");
     if options.request == standard && options.log.as_deref() == Some(standard) {

@@ -19,12 +19,10 @@ use crate::output::{print_out, print_out_raw};
 use crate::text::exact as usd;
 use crate::whole::Tuning;
 
-/// Training jobs per page.
 const JOBS_PER_PAGE: usize = 200;
 /// Characters of a training job's name after the tuning's id, for the column width: `-9999-0-1`.
 const KEY_WIDTH: usize = 9;
 
-/// Performs `hyperband cost`.
 pub(crate) async fn cost(options: Cost) -> Result<Exit, Failure> {
     match &options.month {
         Some(month) => month::of_stack(&options, month).await,

@@ -36,7 +36,6 @@ pub(crate) fn sample(metric: &str, regex: &str) -> Option<Warning> {
     Some(Warning::new(Code::NumberCut, message, advice(regex)))
 }
 
-/// Returns the warning about a line of the metric's log.
 pub(crate) fn log_line(metric: &str, regex: &str, cut: &Cut) -> Warning {
     let message = format!(
         "The Regex of metric '{}' cuts a number in the log: in the line \"{}\" it captures '{}' of {}.",

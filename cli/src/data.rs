@@ -13,10 +13,8 @@ use wire::stored::IndexRow;
 use crate::arguments::folder_option;
 use crate::failure::{Exit, Failure};
 
-/// Names per query.
 const NAMES_PER_PAGE: usize = 200;
 
-/// A data directory.
 #[derive(Debug)]
 pub(crate) struct Data {
     pub(crate) store: Store<DynamoTable>,
@@ -101,7 +99,6 @@ impl Data {
         folder_option(&self.folder)
     }
 
-    /// Returns the data directory.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

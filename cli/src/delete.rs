@@ -8,7 +8,6 @@ use crate::orders::Place;
 use crate::output::{print_err, print_json, print_out};
 use crate::question;
 
-/// Performs `hyperband delete`.
 pub(crate) async fn delete(options: Delete) -> Result<Exit, Failure> {
     let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
     let name = place.name(&options.name).await?;

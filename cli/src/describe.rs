@@ -8,7 +8,6 @@ use crate::output::{print_json, print_out};
 use crate::page::Page;
 use crate::remote::Remote;
 
-/// Performs `hyperband describe`.
 pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
     let (name, location) = (&options.name, options.place.location_options());
     match (options.place.place().map_err(Failure::usage)?, options.output) {

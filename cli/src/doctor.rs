@@ -33,7 +33,6 @@ use account::Account;
 use seen::now;
 use visit::Visit;
 
-/// Performs `hyperband doctor`.
 pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
     if options.before {
         return before::before(options).await;
@@ -100,7 +99,6 @@ async fn examine(visit: &mut Visit<'_>, signals: &mut Signals) -> Result<Exit, F
     }
 }
 
-/// Returns an unused name.
 fn fresh_name() -> String {
     format!("doctor-{}", incarnation(format!("{} {}", now(), process::id()).as_bytes()))
 }

@@ -26,7 +26,6 @@ const CHARACTERS: usize = 300;
 /// Indentation of the details of an entry.
 const INDENT: &str = "      ";
 
-/// Performs `hyperband explain`.
 pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
     let Explain { tuning: Named { name, place, output }, trial } = options;
     let tuning = Tuning::open(&place, &name).await?;
@@ -120,7 +119,6 @@ fn jobs(jobs: &[ExplainedJob]) -> String {
     table(&head, &rows, &[1, 3, 4, 5, 6, 8, 9])
 }
 
-/// Returns an entry with its details.
 fn entry_text(entry: &Entry, trial: TrialId) -> String {
     let step = entry.step.map_or_else(|| "no step".to_owned(), |step| format!("step {step}"));
     let mut text = format!("{}  {step:<9} {}\n", utc(entry.time), short(&entry.says, CHARACTERS));

@@ -17,7 +17,6 @@ use crate::output::{json_line, print_err, print_out_raw};
 use crate::report::document_of;
 use crate::{metrics, page};
 
-/// Performs `hyperband export`.
 pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
     let (id, document) = document_of(&options.place, &options.name).await?;
     let text = match options.format {
@@ -105,7 +104,6 @@ fn row(id: &str, document: &Document, trial: &Trial) -> Value {
     })
 }
 
-/// Returns the epochs of the values.
 fn epochs(trial: &Trial) -> Box<dyn Iterator<Item = u32> + '_> {
     if trial.curve.epochs.is_empty() { Box::new(1..) } else { Box::new(trial.curve.epochs.iter().copied()) }
 }

@@ -9,10 +9,8 @@ use wire::request::{ErrorCode, RequestError};
 use crate::output::print_err_raw;
 use crate::text::clean;
 
-/// The exit codes of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Success.
     Done,
     /// The tuning failed, a replay differs, or a check of the doctor says no.
     Failed,
@@ -20,7 +18,6 @@ pub(crate) enum Exit {
     Usage,
     /// Table or endpoint error.
     Endpoint,
-    /// Interrupted by a signal.
     Interrupted,
 }
 
@@ -39,7 +36,6 @@ impl From<Exit> for ExitCode {
 /// An error to print for the user.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Exit code.
     pub(crate) exit: Exit,
     error: anyhow::Error,
     hint: Option<String>,
@@ -90,7 +86,6 @@ impl Failure {
         self
     }
 
-    /// Sets the exit code.
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self

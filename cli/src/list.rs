@@ -15,7 +15,6 @@ use crate::output::{print_json, print_out};
 use crate::remote::{Remote, failed};
 use crate::text::{clean, maybe, table, usd, utc};
 
-/// Performs `hyperband list`.
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
     let (summaries, interrupted) = match options.place.place().map_err(Failure::usage)? {
         Where::Endpoint(endpoint) => {

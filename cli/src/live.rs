@@ -50,9 +50,7 @@ const POINTS_MAX: usize = 1_000;
 
 /// Where the tunings are.
 pub(crate) enum Source {
-    /// On this machine.
     Local { store: Arc<Store<DynamoTable>>, place: Place, jobs: JobRecords },
-    /// On a stack.
     Stack(Arc<Client>),
 }
 
@@ -61,13 +59,11 @@ pub(crate) fn router(source: Source) -> (Router, watch::Sender<()>) {
     pages(source)
 }
 
-/// The state of one event stream.
 pub(crate) enum Stream {
     List,
     Tuning(Box<Followed>),
 }
 
-/// A tuning that a page follows.
 pub(crate) struct Followed {
     live: Live,
     name: String,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 /// Where the model of a training job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// A folder of this machine.
     Folder(PathBuf),
     /// An object in S3, which exists if the job left a model.
     Object(String),
@@ -24,7 +23,6 @@ impl Location {
         if has_files { Self::Folder(folder) } else { Self::Missing }
     }
 
-    /// Returns the location as text.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Folder(folder) => folder.display().to_string(),

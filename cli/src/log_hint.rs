@@ -18,7 +18,6 @@ pub(crate) struct LogHint {
 }
 
 impl LogHint {
-    /// Logs in the folder of a `run`.
     pub(crate) fn of_run(data_dir: &Path) -> Self {
         Self { location: folder_option(data_dir), records: Some(JobRecords::at(&training_path(data_dir))) }
     }

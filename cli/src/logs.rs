@@ -21,7 +21,6 @@ use crate::signals::Signals;
 use choice::{NoJob, choose};
 use printer::Printer;
 
-/// Performs `hyperband logs`.
 pub(crate) async fn logs(options: Logs) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     tokio::select! {

@@ -19,7 +19,6 @@ use crate::page::{Page, configuration};
 use crate::remote::Remote;
 use crate::text::{clean, maybe, quoted};
 
-/// Performs `hyperband model`.
 pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
     let page = match options.place.place().map_err(Failure::usage)? {
         Where::Endpoint(endpoint) => Remote::connect(endpoint).await?.page(&options.name).await?,

@@ -37,7 +37,6 @@ pub(crate) struct Active {
     pub(crate) stopping: bool,
 }
 
-/// The outcome of an order.
 #[derive(Debug)]
 pub(crate) enum OrderOutcome {
     Accepted,
@@ -95,7 +94,6 @@ impl Place {
         }
     }
 
-    /// Stops the tuning.
     pub(crate) async fn stop(&self, name: &str) -> Result<OrderOutcome, Failure> {
         match self {
             Self::Folder(data) => match lookup::stop(&data.store, name, SystemClock.now()).await {
@@ -107,7 +105,6 @@ impl Place {
         }
     }
 
-    /// Deletes the ended tuning.
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
         match self {
             Self::Folder(data) => {
@@ -121,7 +118,6 @@ impl Place {
         }
     }
 
-    /// Changes limits of the tuning.
     pub(crate) async fn change(&self, name: &str, limits: &LimitsChange) -> Result<OrderOutcome, Failure> {
         match self {
             Self::Folder(data) => {

@@ -35,7 +35,6 @@ use job::{
 /// Maximum characters of a reason in a table on a terminal.
 const WHY_CHARACTERS: usize = 60;
 
-/// A tuning with its jobs.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// The response of `DescribeHyperParameterTuningJob`.
@@ -67,7 +66,6 @@ impl Page {
         Ok(Self { described, jobs, interrupted: interrupted.then_some(resume) })
     }
 
-    /// Returns a tuning of a stack.
     pub(crate) fn of_stack(described: TuningJob, jobs: Vec<TrainingJobSummary>) -> Self {
         Self { described, jobs, interrupted: None }
     }
@@ -112,7 +110,6 @@ impl Page {
         text
     }
 
-    /// Returns the name of the tuning.
     pub(crate) fn name(&self) -> &str {
         &self.described.base.name
     }
@@ -160,7 +157,6 @@ impl Page {
         epochs
     }
 
-    /// Returns the name of the objective metric.
     pub(crate) fn metric(&self) -> String {
         request_from_description(&self.described).objective_metric().to_owned()
     }
@@ -245,7 +241,6 @@ impl Page {
         Some(format!("{}{reserved}{cap}", usd(totals.spent_usd)))
     }
 
-    /// Returns the summary of the tuning.
     pub(crate) fn summary(&self) -> String {
         let mut text = format!("{}: {}\n\n", clean(self.name()), self.status_text());
         let mut line = |label: &str, content: &str| {
@@ -328,7 +323,6 @@ impl Page {
         format!("{metric} = {} at epoch {}{last}", value(seen.value), seen.resource)
     }
 
-    /// Returns the notes about the best model.
     pub(crate) fn model_notes(&self) -> Vec<String> {
         best_model::notes(&self.described)
     }
@@ -362,7 +356,6 @@ impl Page {
         }
     }
 
-    /// Returns the state of a job as text.
     pub(crate) fn state(&self, job: &TrainingJobSummary) -> String {
         let interrupted = self.interrupted().is_some() && !is_over(job) && !is_billed(job);
         if interrupted { "Interrupted".to_owned() } else { clean(&job.controller.state) }
@@ -448,7 +441,6 @@ impl Page {
     }
 }
 
-/// Returns what the tuning waits for.
 fn waits(waiting: &WaitingFor) -> String {
     let why = match waiting.reason.as_str() {
         "Capacity" => "no training job gets instances",

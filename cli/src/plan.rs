@@ -26,7 +26,6 @@ use crate::warning::{Code, Warning};
 /// A usual margin of the controller's own time limits: between that after the first timed job and that after many.
 const MARGIN_PERCENT_USUAL: u64 = 150;
 
-/// The content of the plan.
 #[derive(Debug)]
 struct Outlook {
     request: Request,
@@ -73,7 +72,6 @@ struct Brackets {
     own: Outcome,
 }
 
-/// Performs `hyperband plan`.
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
     let request = ask::read_local(&options.request, ask::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
@@ -95,7 +93,6 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
     Request::from_stored(body).definition(Time(0), "000000", &PriceAnswer::default())
 }
 
-/// Returns the limits of a new job.
 pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
     let limits = definition.limits_for(definition.job.max_runtime_seconds);
     JobLimits { keep_alive_seconds: definition.job.keep_alive_seconds, ..limits }

@@ -43,7 +43,6 @@ impl Progress {
         progress
     }
 
-    /// Shows new events and the current state.
     pub(crate) fn show(&mut self, follower: &Follower, news: &[Event]) {
         let definition = &follower.tuning.definition;
         for event in news {
@@ -99,7 +98,6 @@ impl Progress {
         self.print(text);
     }
 
-    /// Removes the bars.
     pub(crate) fn end(&mut self) {
         if let Some(bars) = self.bars.take() {
             bars.clear();

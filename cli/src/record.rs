@@ -22,7 +22,6 @@ use crate::failure::Failure;
 use crate::run::devices::Devices;
 use crate::text::quoted;
 
-/// A recorded command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
     /// The folder in which the training processes run.
@@ -100,7 +99,6 @@ impl RunRecord {
         let _ = fs::remove_file(submission_path(data_dir, name));
     }
 
-    /// Writes the record of tuning `id`.
     pub(crate) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
         self.write_at(&path(data_dir, id))?;
         // From now on only the record of the id is read.
@@ -123,7 +121,6 @@ impl RunRecord {
         fs::rename(new, path)
     }
 
-    /// Removes the record of tuning `id`.
     pub(crate) fn remove(data_dir: &Path, id: &str) {
         // A record without a tuning is never read.
         let _ = fs::remove_file(path(data_dir, id));
@@ -170,7 +167,6 @@ fn submission_path(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join("runs").join(format!("{name}.submitted.json"))
 }
 
-/// Returns the name in the id of a tuning.
 fn name_of(id: &str) -> &str {
     id.rsplit_once('-').map_or(id, |(name, _)| name)
 }

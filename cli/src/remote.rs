@@ -10,14 +10,12 @@ use crate::page::Page;
 /// Error code of the API for an unknown name.
 pub(crate) const NOT_FOUND: &str = "ResourceNotFound";
 
-/// Environment variable with the endpoint of all AWS services.
 pub(crate) const ALL_SERVICES: &str = "AWS_ENDPOINT_URL";
 /// Environment variable with the endpoint of CloudWatch Logs.
 pub(crate) const LOGS_VARIABLE: &str = "AWS_ENDPOINT_URL_CLOUDWATCH_LOGS";
 /// The log group of SageMaker's training jobs.
 pub(crate) const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 
-/// A connection to a stack.
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) client: Client,
@@ -38,7 +36,6 @@ impl Remote {
         }
     }
 
-    /// Returns the tuning `name` with its jobs.
     pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
         let described = self.describe(name).await?;
         let jobs = self.client.training_jobs(name).await.map_err(failed)?;

@@ -8,7 +8,6 @@ use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
 use crate::whole::Tuning;
 
-/// Performs `hyperband replay`.
 pub(crate) async fn replay(options: Named<Source>) -> Result<Exit, Failure> {
     let tuning = Tuning::open(&options.place, &options.name).await?;
     let replayed = decide_again(&tuning.store, &tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;

@@ -17,7 +17,6 @@ use crate::output::{print_err, print_json, print_out_raw};
 use crate::page::{self, Page};
 use crate::whole::Tuning;
 
-/// Performs `hyperband report`.
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     if options.file.as_deref() == Some(Path::new("-")) && options.output == Output::Json {
         return Err(Failure::usage("standard output cannot have both the report and its JSON result")
@@ -40,7 +39,6 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Returns the ID and the document of a tuning.
 pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(String, Document), Failure> {
     match source.place().map_err(Failure::usage)? {
         Where::Folder(folder) => of_folder(&folder, name).await,
@@ -60,7 +58,6 @@ async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Fail
     Ok((row.id, document))
 }
 
-/// Returns the ID and the document of a tuning on a stack.
 async fn of_stack(source: &Source, name: &str) -> Result<(String, Document), Failure> {
     let tuning = Tuning::open(source, name).await?;
     let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;

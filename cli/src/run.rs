@@ -64,7 +64,6 @@ enum Existing {
     Ended(String),
 }
 
-/// Performs `hyperband run`.
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     command::require(&options)?;
     let edits = ask::Edits {
@@ -85,7 +84,6 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     session.run().await
 }
 
-/// Performs `hyperband resume`.
 pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     let Resume { name, place: Place { data_dir }, output } = options;
     let data = Data::existing(&data_dir).await?;

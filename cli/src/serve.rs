@@ -43,13 +43,11 @@ const NAME_TAKEN: &str = "ResourceInUse";
 /// What this machine gives to training jobs.
 #[derive(Debug)]
 struct Machine {
-    /// The data of channels.
     channels: Vec<Channel>,
     /// The number of GPUs, if the processes share them.
     devices: Option<NonZeroU32>,
 }
 
-/// The API of this machine.
 #[derive(Debug)]
 struct LocalApi {
     api: Api<DynamoTable, NoPrices, SystemClock>,

@@ -19,7 +19,6 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         let signal = tokio::select! {
             signal = self.interrupt.recv() => signal,

@@ -19,7 +19,6 @@ use crate::run::ask;
 /// Virtual times at which the state is measured, in seconds.
 const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
-/// Performs `hyperband simulate`.
 pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
     let request = ask::read_local(&options.request, ask::Edits::default())?;
     let table = read_table(&options.curves)?;
@@ -83,7 +82,6 @@ fn with_jobs(request: &Request, jobs: Option<u32>) -> Request {
     Request::from_stored(body)
 }
 
-/// Reads a table and the space beside it.
 fn read_table(path: &Path) -> Result<Table, Failure> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = name.strip_suffix(".jsonl.gz").or_else(|| name.strip_suffix(".jsonl"));

@@ -9,7 +9,6 @@ use crate::failure::{Exit, Failure};
 use crate::orders::{OrderOutcome, Place};
 use crate::output::{print_json, print_out};
 
-/// Performs `hyperband stop`.
 pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
     let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
     let Some(name) = &options.name else { return all::stop_all(&options, &place).await };

@@ -15,7 +15,6 @@ use crate::remote::{Remote, failed};
 use crate::run::ask;
 use crate::watch;
 
-/// Performs `hyperband submit`.
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     let edits = ask::Edits {
         name: options.name.as_deref(),

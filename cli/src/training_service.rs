@@ -22,7 +22,6 @@ use crate::text::clean;
 
 /// Folder of its jobs in the data directory.
 const FOLDER: &str = "training-service";
-/// Account in the ARNs of the jobs.
 const ACCOUNT: &str = "000000000000";
 const REGION: &str = "us-east-1";
 

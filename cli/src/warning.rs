@@ -18,11 +18,9 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// All kinds.
             #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// Returns the name.
             pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -84,10 +82,8 @@ codes! {
     EpochAboveBase,
 }
 
-/// One warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// Its kind.
     pub(crate) code: Code,
     /// What will happen, as a sentence.
     pub(crate) message: String,
@@ -107,7 +103,6 @@ impl Warning {
     }
 }
 
-/// Returns the warnings as text.
 pub(crate) fn text(warnings: &[Warning]) -> String {
     let mut text = String::new();
     for Warning { code, message, advice } in warnings {
@@ -125,7 +120,6 @@ pub(crate) fn plain(warning: &Warning) -> String {
     format!("warning: {message} [{code}]\n  {advice}")
 }
 
-/// Returns the warnings as a JSON array.
 pub(crate) fn json(warnings: &[Warning]) -> Value {
     let shown = warnings.iter().map(
         |warning| json!({"Code": warning.code.name(), "Message": warning.message, "Advice": warning.advice}),

@@ -28,7 +28,6 @@ const FAILED_LOOKS_MAX: u32 = 10;
 /// Maximum time between two updates after failures.
 const INTERVAL_MAX: Duration = Duration::from_mins(1);
 
-/// Performs `hyperband watch`.
 pub(crate) async fn watch(options: Watch) -> Result<Exit, Failure> {
     let (name, location_options) = (&options.name, options.place.location_options());
     match options.place.place().map_err(Failure::usage)? {

@@ -18,12 +18,10 @@ use crate::data::Data;
 use crate::failure::Failure;
 use crate::remote::Remote;
 
-/// Rows per transaction.
 const ROWS_AT_ONCE: usize = 50;
 /// Maximum copies of a tuning until one is whole.
 const COPIES_MAX: u32 = 3;
 
-/// A tuning and its table.
 #[derive(Debug)]
 pub(crate) struct Tuning {
     pub(crate) store: Store<DynamoTable>,
@@ -39,7 +37,6 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    /// Opens the tuning `name`.
     pub(crate) async fn open(source: &Source, name: &str) -> Result<Self, Failure> {
         let location_options = source.location_options();
         match source.place().map_err(Failure::usage)? {
@@ -88,7 +85,6 @@ impl Tuning {
 pub(crate) enum CopyError {
     /// The stack did not return the rows.
     Client(ClientError),
-    /// The rows are unreadable.
     Unreadable(Failure),
 }
 

@@ -23,12 +23,10 @@ const CONSTANT_LINES: u64 = 10;
 /// Maximum bytes to keep of a line. Longer lines cannot contain a metric.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The findings in a log.
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(super) lines: u64,
     pub(super) metrics: Vec<Found>,
-    /// Name of the objective.
     objective: String,
     /// Number of the first epoch (`EpochBase`). `None` if the request has no `EpochPattern`.
     base: Option<u32>,
@@ -38,7 +36,6 @@ pub(crate) struct Findings {
     compares_epochs: bool,
 }
 
-/// The matches of one pattern.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
@@ -72,7 +69,6 @@ pub(super) struct Found {
     pub(super) hint: Option<String>,
 }
 
-/// The captured epochs of one metric.
 #[derive(Debug, Default)]
 pub(super) struct Epochs {
     /// The first value of each epoch, as captured.
@@ -89,7 +85,6 @@ pub(super) struct Epochs {
     pub(super) repeated_otherwise: u64,
 }
 
-/// Tests the patterns of `request` on a log.
 pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findings> {
     let mut found = patterns(request);
     let mut hints = Hints::default();
@@ -225,7 +220,6 @@ impl Found {
 }
 
 impl Found {
-    /// Returns the problems with the lines of the metric.
     fn line_warnings(&self, has_epochs: bool) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn =
@@ -301,7 +295,6 @@ impl Epochs {
             .saturating_sub(u64::try_from(self.seen.len()).unwrap_or(u64::MAX))
     }
 
-    /// Returns the lowest missing epoch.
     pub(super) fn first_missing(&self) -> Option<u64> {
         let pairs = self.seen.keys().zip(self.seen.keys().skip(1));
         pairs.filter(|(one, next)| **next > **one + 1).map(|(one, _)| one + 1).next()

@@ -8,7 +8,6 @@ use super::log::Findings;
 use crate::cut;
 use crate::warning::{Code, Warning};
 
-/// Path of the metrics' patterns.
 pub(super) const DEFINITIONS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
 
 /// Returns each metric without `Regex`: the request is valid on this machine only. `body` is the request as given.

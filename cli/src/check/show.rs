@@ -15,7 +15,6 @@ use crate::warning;
 const NAME_CHARACTERS: usize = 40;
 const VALUE_CHARACTERS: usize = 16;
 
-/// Returns the findings as text.
 pub(super) fn text(checked: &Checked) -> String {
     let valid = style("valid").green().bold();
     let mut text = format!("{}: the request is {valid}\n", clean(checked.request.name()));
@@ -163,7 +162,6 @@ pub(super) fn json(checked: &Checked) -> Value {
     })
 }
 
-/// Returns the violations of an invalid request as JSON.
 pub(super) fn invalid_json(error: &RequestError) -> Value {
     let violations: Vec<Value> = error
         .violations

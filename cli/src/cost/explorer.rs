@@ -13,7 +13,6 @@ use wire::names::TAG_STACK;
 
 use crate::failure::Failure;
 
-/// The operation.
 const OPERATION: &str = "GetCostAndUsage";
 /// Cost at the rate of each line of the bill. AWS books discounts of a contract on lines of their own, or only in
 /// `NetUnblendedCost`, which most accounts lack. The ledger knows neither.
@@ -24,7 +23,6 @@ const USAGE: [&str; 3] = ["Usage", "DiscountedUsage", "SavingsPlanCoveredUsage"]
 /// Maximum number of requests, each of which costs 0.01 USD. A month of one stack needs one.
 const REQUESTS_MAX: u32 = 10;
 
-/// What to ask for.
 #[derive(Debug)]
 pub(super) struct Question<'a> {
     /// Value of the tag.
@@ -44,12 +42,10 @@ pub(super) struct Bill {
     pub(super) by_usage: BTreeMap<String, SignedUsd>,
     /// Days whose cost is not final.
     pub(super) estimated: Vec<String>,
-    /// Number of requests.
     pub(super) requests: u32,
 }
 
 impl Bill {
-    /// Returns the sum of the costs.
     pub(super) fn total(&self) -> SignedUsd {
         self.by_usage.values().fold(SignedUsd::default(), |sum, cost| sum.plus(*cost))
     }
@@ -71,7 +67,6 @@ impl Bill {
         Err(unreadable(&format!("its answer has more than {REQUESTS_MAX} pages")))
     }
 
-    /// Adds a page.
     fn add(&mut self, page: &Value) -> Result<(), Failure> {
         let days = page["ResultsByTime"].as_array().ok_or_else(|| unreadable("no ResultsByTime"))?;
         for day in days {
@@ -109,7 +104,6 @@ impl Question<'_> {
     }
 }
 
-/// Returns the usage type of a group and its cost.
 fn cost(group: &Value) -> Result<(String, SignedUsd), Failure> {
     let metric = &group["Metrics"][METRIC];
     let unit = metric["Unit"].as_str().unwrap_or_default();

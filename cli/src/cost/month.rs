@@ -30,7 +30,6 @@ use crate::text::{exact as usd, table};
 const VARIABLE: &str = "AWS_ENDPOINT_URL_COST_EXPLORER";
 const DAY: Millis = Millis(24 * 60 * 60 * 1_000);
 
-/// Performs `hyperband cost --month`.
 pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Failure> {
     let Where::Endpoint(address) = options.place.place().map_err(Failure::usage)? else {
         return Err(Failure::usage("--month compares a stack with AWS's bill, but no stack is given")
@@ -148,7 +147,6 @@ impl Booked {
         Ok(booked)
     }
 
-    /// Adds a training job.
     fn add(&mut self, month: &Month, job: &TrainingJobSummary, cost: &JobCost) {
         self.any_job.get_or_insert_with(|| job.arn.clone());
         if job.created_ms >= month.end.0 {
@@ -178,7 +176,6 @@ fn is_active(tuning: &TuningSummary, month: &Month) -> bool {
     created < month.end.0 && ended.is_none_or(|ended| ended >= month.start.0)
 }
 
-/// Ledger and bill.
 struct Comparison<'a> {
     month: &'a Month,
     stack: &'a str,
@@ -309,7 +306,6 @@ fn amount(cost: SignedUsd) -> String {
     if cost.negative { signed(cost) } else { usd(cost.amount) }
 }
 
-/// Returns a number with its noun.
 fn counted(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")

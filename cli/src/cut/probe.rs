@@ -80,7 +80,6 @@ fn lines(sample: &Sample, number: &str) -> Vec<String> {
     separators.map(|separator| format!("{before}{separator}{number}{after}")).collect()
 }
 
-/// Returns one sample per alternative.
 fn samples(hir: &Hir) -> Vec<Sample> {
     match hir.kind() {
         HirKind::Capture(capture) => vec![Sample { group: Some(capture.index), ..Sample::default() }],

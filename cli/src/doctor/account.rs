@@ -14,10 +14,8 @@ pub(super) use crate::remote::{ALL_SERVICES, endpoint_variable};
 /// Maximum pages to read of a listing, which can contain jobs of other users, and of a log.
 const PAGES_MAX: usize = 10;
 
-/// The response of a service.
 pub(super) type Answer = Result<Value, ServiceError>;
 
-/// The account of the stack.
 #[derive(Debug)]
 pub(super) struct Account<'a> {
     sagemaker: Service<'a>,

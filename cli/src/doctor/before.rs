@@ -27,7 +27,6 @@ use calls::{Calls, Endpoints};
 use finding::Finding;
 use identity::Identity;
 
-/// The log group of training jobs.
 const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 
 /// Performs `hyperband doctor --before`.

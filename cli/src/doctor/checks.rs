@@ -4,12 +4,10 @@ use super::seen::Seen;
 use super::verdict::Verdict;
 use super::{jobs, money, stack};
 
-/// One assumption and its check.
 #[derive(Debug)]
 pub(super) struct Check {
     /// Id of its row in the document.
     pub(super) id: &'static str,
-    /// The assumption.
     pub(super) assumes: &'static str,
     /// The effect of a wrong assumption.
     pub(super) otherwise: &'static str,

@@ -243,7 +243,6 @@ pub(super) fn stop_starting(seen: &Seen) -> Verdict {
     starting(job)
 }
 
-/// Returns the verdict for a job that was stopped while it was starting.
 fn starting(job: &Job) -> Verdict {
     let bill = job.final_bill.unwrap_or(0);
     match (job.text("TrainingJobStatus"), job.last["TrainingStartTime"].is_null()) {

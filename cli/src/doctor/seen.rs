@@ -12,14 +12,12 @@ use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
 
-/// All observations.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Whether the requests were signed for the HTTP API.
     pub(super) signed: bool,
     /// Whether the jobs use spot instances.
     pub(super) spot: bool,
-    /// The training image.
     pub(super) image: String,
     /// The stack's message if it has no price for the jobs.
     pub(super) unpriced: Option<String>,
@@ -31,7 +29,6 @@ pub(super) struct Seen {
     pub(super) over: bool,
     /// The facts of the tuning, and when the doctor read them.
     pub(super) facts: Vec<(i64, Recorded)>,
-    /// The jobs of the tuning.
     pub(super) jobs: BTreeMap<JobKey, Job>,
     /// Responses of `DescribeTrainingJob` and `StopTrainingJob` for a job that does not exist.
     pub(super) absent: Option<(Answer, Answer)>,
@@ -49,7 +46,6 @@ pub(super) struct Seen {
     pub(super) listed: Option<(i64, Result<Vec<Value>, ServiceError>)>,
 }
 
-/// The observations of one training job.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) name: String,
@@ -129,7 +125,6 @@ impl Seen {
         })
     }
 
-    /// Returns the first job that has ended.
     pub(super) fn first_ended(&self) -> Option<(JobKey, &Job)> {
         self.jobs.iter().find(|(_, job)| job.has_ended()).map(|(key, job)| (*key, job))
     }

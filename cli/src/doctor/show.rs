@@ -12,9 +12,7 @@ use crate::failure::Exit;
 use crate::output::{print_json, print_out_raw};
 use crate::text::{clean, usd};
 
-/// The document about the assumptions.
 const DOCUMENT: &str = "docs/UNVERIFIED.md";
-/// Width of the longest verdict.
 pub(super) const WORD_WIDTH: usize = 9;
 
 /// Prints the verdict of each check and returns the exit code.
@@ -65,7 +63,6 @@ fn as_text(verdicts: &[Verdict], seen: &Seen, name: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the style of a verdict's word.
 pub(super) fn colour(verdict: &Verdict) -> Style {
     match verdict {
         Verdict::Yes(_) => Style::new().green(),
@@ -74,7 +71,6 @@ pub(super) fn colour(verdict: &Verdict) -> Style {
     }
 }
 
-/// Returns text from outside the program on one line.
 pub(super) fn one_line(text: &str) -> String {
     clean(text).replace('\n', " ")
 }

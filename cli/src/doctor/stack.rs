@@ -31,7 +31,6 @@ pub(super) fn rights(seen: &Seen) -> Verdict {
     }
 }
 
-/// Returns the names of the log streams.
 fn streams(seen: &Seen) -> Vec<&str> {
     let found = seen.streams.as_ref().and_then(|answer| answer.as_ref().ok());
     let list = found.and_then(|answer| answer["logStreams"].as_array()).into_iter().flatten();

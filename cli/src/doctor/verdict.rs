@@ -30,7 +30,6 @@ impl Verdict {
         Self::NotTried(why.into())
     }
 
-    /// Returns the verdict in one or two words.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Yes(_) => "yes",

@@ -41,7 +41,6 @@ const PATIENCE_MS: i64 = 3_600_000;
 /// Maximum wait for bills after the end of the tuning.
 const BILL_PATIENCE_MS: i64 = 600_000;
 
-/// An examination.
 #[derive(Debug)]
 pub(super) struct Visit<'a> {
     remote: &'a Remote,
@@ -140,7 +139,6 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// Updates all observations.
     async fn look(&mut self) -> Result<(), Failure> {
         let (client, name) = (&self.remote.client, self.request.name());
         // Before the decisions: an ended tuning makes no more decisions.

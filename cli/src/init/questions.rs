@@ -6,12 +6,10 @@ use std::io::{self, BufRead, IsTerminal};
 use crate::failure::Failure;
 use crate::output::print_err;
 
-/// A question about a setting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question<'a> {
     /// The option that answers it, for example `--metric NAME`.
     pub(super) option: &'a str,
-    /// The text of the question.
     pub(super) text: &'a str,
     /// The answer of an empty line.
     pub(super) default: Option<&'a str>,
@@ -23,14 +21,12 @@ pub(super) struct Questions<R> {
     pub(super) input: Option<R>,
 }
 
-/// Returns the questions to the terminal of this process.
 pub(super) fn of_terminal() -> Questions<impl BufRead> {
     let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
     Questions { input: is_terminal.then(|| io::stdin().lock()) }
 }
 
 impl<R: BufRead> Questions<R> {
-    /// Returns whether there is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         self.input.is_some()
     }

@@ -8,7 +8,6 @@ use crate::check::is_rarely_small;
 
 const FORMS: &str = "expected NAME=MIN..MAX, NAME=int:MIN..MAX, NAME=log:MIN..MAX or NAME=choice:A,B";
 
-/// A hyperparameter and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Range {
     name: String,
@@ -27,7 +26,6 @@ enum Values {
     Choice(Vec<String>),
 }
 
-/// The scale that the prefix names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     Chosen,
@@ -119,7 +117,6 @@ impl Range {
         }
     }
 
-    /// Returns the members of the range in the request.
     pub(super) fn members(&self) -> Vec<(&'static str, Value)> {
         let name = ("Name", json!(self.name));
         match &self.values {

@@ -17,7 +17,6 @@ use crate::failure::Failure;
 
 /// Maximum bytes to read of a log.
 const BYTES_MAX: u64 = 16 << 20;
-/// Longer lines have no metric.
 const LINE_BYTES_MAX: usize = 4_096;
 /// Maximum number of metrics beside the objective: a request has at most 40.
 const METRICS_MAX: usize = 39;
@@ -76,7 +75,6 @@ const EPOCHS: &[&str] = &[
     r"(?i)\b(?:round|iteration|iter|step)s?\W{0,4}(\d+)",
 ];
 
-/// The lines of a log.
 #[derive(Debug)]
 pub(super) struct Sample {
     lines: Vec<String>,
@@ -103,7 +101,6 @@ pub(super) struct Epochs {
 }
 
 impl Sample {
-    /// Reads a log.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes));

@@ -52,7 +52,6 @@ pub(super) fn has_run(job: &TrainingJobSummary) -> bool {
     !matches!(job.controller.state.as_str(), "Refused" | "NotStarted")
 }
 
-/// Returns whether a job has ended.
 pub(super) fn has_ended(job: &TrainingJobSummary) -> bool {
     !matches!(job.status.as_str(), "InProgress" | "Stopping")
 }

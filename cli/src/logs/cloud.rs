@@ -36,7 +36,6 @@ const END_PAGES_MAX: u32 = 10;
 /// The error code for a missing log group.
 const NO_GROUP: &str = "ResourceNotFoundException";
 
-/// Prints the log of `job`.
 pub(super) async fn print_log(
     remote: &Remote,
     page: &Page,
@@ -84,7 +83,6 @@ pub(super) async fn print_log(
     Ok(())
 }
 
-/// The log of one job.
 #[derive(Debug)]
 struct CloudLog<'a> {
     service: Service<'a>,
@@ -172,7 +170,6 @@ pub(super) async fn last_lines(
     Ok(found)
 }
 
-/// Returns the ID and the line of an event.
 fn line(event: &Value) -> (String, LoggedLine) {
     let text = |member: &str| event[member].as_str().unwrap_or_default();
     let timestamp = Time(event["timestamp"].as_i64().unwrap_or(0));

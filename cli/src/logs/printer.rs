@@ -27,7 +27,6 @@ impl Printer {
         Self { output: options.output, job: job.name.clone(), names_hosts, lines: 0 }
     }
 
-    /// Returns the number of printed lines.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
@@ -50,7 +49,6 @@ pub(super) fn has_hosts(described: &TuningJob) -> bool {
     described.request.definition["ResourceConfig"]["InstanceCount"].as_u64() != Some(1)
 }
 
-/// Returns a line as text, with its host if it is named.
 pub(super) fn text_line(names_host: bool, host: &str, message: &str) -> String {
     let host = if names_host { format!("{host}  ") } else { String::new() };
     format!("{host}{}\n", plain(message))

@@ -10,7 +10,6 @@ pub(super) fn last_value(job: &TrainingJobSummary) -> Option<f64> {
     job.final_objective.as_ref().map(|last| last.value)
 }
 
-/// Returns its hyperparameters.
 pub(crate) fn configuration(job: &TrainingJobSummary) -> Configuration {
     Configuration(job.tuned.clone())
 }

@@ -93,7 +93,6 @@ impl LateStops {
     }
 }
 
-/// Formats thousandths of epochs with one decimal.
 fn epochs(thousandths: u64) -> String {
     match thousandths {
         1..100 => "< 0.1".to_owned(),

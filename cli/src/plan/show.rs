@@ -11,7 +11,6 @@ use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, duration, table, usd};
 use crate::warning;
 
-/// Returns the plan as text.
 pub(super) fn text(outlook: &Outlook) -> String {
     let mut text = String::new();
     let name = clean(outlook.request.name());
@@ -182,7 +181,6 @@ pub(super) fn time(milliseconds: u64) -> String {
     duration(i64::try_from(milliseconds).unwrap_or(i64::MAX))
 }
 
-/// Returns the plan as JSON.
 pub(super) fn json(outlook: &Outlook) -> Value {
     let request = &outlook.request;
     let mut shown = json!({

@@ -46,7 +46,6 @@ impl Bars {
         self.area.println(text);
     }
 
-    /// Draws the current state.
     pub(super) fn draw(&mut self, follower: &Follower) {
         let (lines, columns) = Term::stderr().size_checked().unwrap_or(SIZE_DEFAULT);
         let Follower { tuning, state, .. } = follower;
@@ -76,7 +75,6 @@ impl Bars {
         self.best = found.map(|configuration| (trial, configuration.clone()));
     }
 
-    /// Removes the rows.
     pub(super) fn clear(self) {
         self.area.finish_and_clear();
     }

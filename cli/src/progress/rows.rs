@@ -32,7 +32,6 @@ const LINES_SHARE: usize = 4;
 /// Concluded jobs before a remaining time is shown.
 const CONCLUDED_MIN: u32 = 3;
 
-/// What the rows show.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     pub(super) definition: &'a Definition,
@@ -152,7 +151,6 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     format!("trial {number:>4}  {bar}  last {:<10} best {:<10} {phase}", maybe(last), maybe(best))
 }
 
-/// Returns a bar of `cells` cells with marks at the rung levels.
 fn bar(resource: u32, max: u32, levels: &[u32], cells: usize) -> String {
     let cell = |level: u32| {
         let total = u64::try_from(cells).unwrap_or(0);
@@ -264,7 +262,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a tuning with `parallel` running jobs.
     fn running(parallel: u32, controller: &Value) -> (Definition, State) {
         let limits = json!({"MaxNumberOfTrainingJobs": 100, "MaxParallelTrainingJobs": parallel});
         let changes =

@@ -83,7 +83,6 @@ pub(crate) fn local_error(request: &Request, error: RequestError) -> RequestErro
     RequestError::field(PRICES, &message)
 }
 
-/// Returns whether all violations are about prices.
 pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
     !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
 }

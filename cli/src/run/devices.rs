@@ -12,7 +12,6 @@ const EXPECTED: &str = "expected GPUs with commas between them, for example 0,1,
 pub(crate) enum Devices {
     /// Those that nvidia-smi lists.
     Auto,
-    /// These.
     Listed(Vec<String>),
 }
 

@@ -22,7 +22,6 @@ const NOTICE_WAIT: Duration = Duration::from_secs(2);
 /// Time between two sweeps. A sweep reads a few rows, enforces deadlines and repairs lost work.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// The outcome of a session.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The tuning (its id) has ended.

@@ -139,7 +139,6 @@ async fn has_ended(store: &Store<DynamoTable>, id: &str) -> Result<bool, StoreEr
     Ok(head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")))
 }
 
-/// Returns the name of the tuning `id`.
 pub(super) fn name(id: &str) -> &str {
     id.rsplit_once('-').map_or(id, |(name, _)| name)
 }

@@ -8,7 +8,6 @@ use crate::orders::{Active, OrderOutcome, Place};
 use crate::output::{print_err, print_json, print_out};
 use crate::question;
 
-/// Stops all active tunings.
 pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Failure> {
     // An error with one tuning must not prevent the stop of the others.
     let (tunings, mut failures) = place.active().await?;
@@ -52,13 +51,11 @@ pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Fail
     Ok(print_failures(&failures))
 }
 
-/// Prints all failures and returns the exit code.
 fn print_failures(failures: &[Failure]) -> Exit {
     failures.iter().for_each(Failure::print);
     failures.first().map_or(Exit::Done, |failure| failure.exit)
 }
 
-/// Asks for confirmation.
 fn confirmed(tunings: &[Active]) -> Result<bool, Failure> {
     let names: Vec<&str> = tunings.iter().map(|tuning| tuning.name.as_str()).collect();
     let names = names.join(", ");

@@ -19,7 +19,6 @@ use crate::failure::Failure;
 use crate::follow::{Event, Follower};
 use crate::remote::Remote;
 
-/// A tuning of a stack.
 #[derive(Debug)]
 pub(super) struct Stack<'a> {
     remote: &'a Remote,
@@ -29,7 +28,6 @@ pub(super) struct Stack<'a> {
     pub(super) follower: Follower,
 }
 
-/// The result of an update.
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) news: Vec<Event>,
@@ -61,7 +59,6 @@ impl<'a> Stack<'a> {
         Ok(Self { remote, name, id: None, follower: Follower::from_start(Arc::new(tuning)) })
     }
 
-    /// Reads the new steps.
     pub(super) async fn look(&mut self) -> Result<Look, LookError> {
         // Before the decisions: an ended tuning makes no more decisions.
         let described = self.remote.client.describe(&self.name).await?;
@@ -90,7 +87,6 @@ impl<'a> Stack<'a> {
     }
 }
 
-/// Rebuilds a tuning from the response of Describe.
 fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     let request = request_from_description(described);
     // The incarnation only determines the seed, which is not used here.

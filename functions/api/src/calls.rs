@@ -12,10 +12,8 @@ use wire::events::http::{HttpRequest, HttpResponse};
 
 use crate::gateway::GatewaySecret;
 
-/// The setting.
 const CALLS_FROM: &str = "CALLS_FROM";
 
-/// The callers of the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Calls {
     /// API Gateway, which authenticates its callers, forwards their ARN, and adds the secret.
@@ -43,7 +41,6 @@ impl Calls {
         }
     }
 
-    /// Returns the result of a call.
     pub(crate) fn result(&self, response: &HttpResponse) -> Value {
         match self {
             Self::ApiGateway(_) => response.encode(),

@@ -10,7 +10,6 @@ use http_api::ApiError;
 use lambda::settings::{SettingsError, setting};
 use wire::events::http::HttpRequest;
 
-/// The setting.
 pub(crate) const API_SECRET: &str = "API_SECRET";
 /// The header, in lower case.
 const HEADER: &str = "x-hyperband-gateway";

@@ -9,7 +9,6 @@ use lambda::telemetry::{Entry, ErrorType, Report};
 
 use crate::calls::Calls;
 
-/// Reports a response.
 pub(crate) fn answered(answered: &Answered, calls: &Calls, report: &mut Report) {
     let Some(error) = &answered.error else {
         // Reads through API Gateway are in its access log. Changes are here too, with the ID of their tuning.

@@ -12,7 +12,6 @@ use use_cases::submit::{AllowList, DefaultTags, Guardrails, RequestPrices};
 
 use crate::calls::Calls;
 
-/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `TABLE_NAME` and `STACK_NAME`.

@@ -288,7 +288,6 @@ pub(crate) fn shown(text: &str) -> String {
     clean.take(SHOWN_CHARACTERS).collect()
 }
 
-/// Returns the code and the message in the body of an error.
 pub(crate) fn code_and_message(body: &ErrorBody, header: Option<&str>) -> (String, Option<String>) {
     let code = body.code.as_deref().or(header).map(shown).unwrap_or_default();
     // AWS also writes a code as `namespace#Code` or `Code:http://…`.

@@ -13,7 +13,6 @@ use crate::error::{ClientError, Unreached};
 use crate::query::escape;
 use crate::send::{API, Answer, Unsigned, understood};
 
-/// The headers of a request that are forwarded.
 const FORWARDED: [&str; 2] = ["content-type", "x-amz-target"];
 
 impl Client {
@@ -78,7 +77,6 @@ impl Client {
     }
 }
 
-/// Returns the path with its query.
 fn path(request: &HttpRequest) -> String {
     let mut path = request.path.clone();
     for (index, (name, value)) in request.query.iter().enumerate() {

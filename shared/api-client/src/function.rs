@@ -38,7 +38,6 @@ impl Function {
         self.region.as_deref()
     }
 
-    /// Returns the path of Invoke.
     fn path(&self) -> String {
         // The only characters of names and ARNs that a path segment must escape.
         let segment = self.text.replace(':', "%3A").replace('$', "%24");
@@ -88,7 +87,6 @@ fn is_word(text: &str, limit: usize) -> bool {
     (1..=limit).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// Returns the endpoint of Lambda that the environment sets.
 pub(crate) fn endpoint_in_environment() -> Result<Option<Endpoint>, ClientError> {
     for name in VARIABLES {
         let address = std::env::var(name).unwrap_or_default();

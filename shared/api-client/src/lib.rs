@@ -235,7 +235,6 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// Reads the body of a response.
 pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, ClientError> {
     serde_json::from_value(body).map_err(|error| ClientError::Foreign(error::shown(&error.to_string())))
 }

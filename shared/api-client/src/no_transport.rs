@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::error::ClientError;
 use crate::send::{Answer, Unsigned};
 
-/// A transport that cannot be created.
 #[derive(Debug)]
 pub(crate) enum Transport {}
 

@@ -13,16 +13,13 @@ use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, sh
 /// The service name in the signatures for the API.
 pub(crate) const API: &str = "execute-api";
 
-/// A request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ask<'a> {
     pub(crate) method: &'static str,
-    /// The path with its query.
     pub(crate) path: &'a str,
     pub(crate) body: &'a [u8],
 }
 
-/// A request to sign.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only the transport reads it"))]
 pub(crate) struct Unsigned<'a> {
@@ -32,15 +29,12 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The error code in the headers.
     pub(crate) code: Option<String>,
-    /// The type of the body.
     pub(crate) content_type: Option<String>,
-    /// The ID in the headers.
     pub(crate) request_id: Option<String>,
     /// Whether Lambda reports that the invoked function failed.
     pub(crate) is_function_error: bool,

@@ -121,7 +121,6 @@ impl Transport {
     }
 }
 
-/// Reads a response.
 async fn read(response: HttpResponse) -> Result<Answer, ClientError> {
     let status = response.status().as_u16();
     let header = |name| response.headers().get(name).map(ToOwned::to_owned);
@@ -163,7 +162,6 @@ fn unreached(error: &ConnectorError) -> ClientError {
     ClientError::Unreachable { cause, how, tries: 1, lost: true }
 }
 
-/// Returns a connector with time-outs.
 fn connector(proxy: ProxyConfig) -> Connector {
     let settings =
         HttpConnectorSettings::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(TRY_TIMEOUT).build();

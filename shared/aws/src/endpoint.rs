@@ -45,7 +45,6 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-/// Returns whether `endpoint` is on this machine.
 fn is_loopback(endpoint: &str) -> bool {
     let Some((_, rest)) = endpoint.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

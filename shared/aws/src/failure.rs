@@ -22,7 +22,6 @@ pub enum Failure {
     Refused {
         /// The service's error code.
         code: String,
-        /// Its message.
         message: String,
     },
 }

@@ -96,7 +96,6 @@ struct Running {
 pub(crate) struct Measure<'t> {
     table: &'t Table,
     maximize: bool,
-    /// Which brackets have no verdicts.
     without_verdicts: Vec<bool>,
     /// The times of the checkpoints to come, in ms, the last first.
     times: Vec<i64>,
@@ -164,7 +163,6 @@ impl<'t> Measure<'t> {
         }
     }
 
-    /// Returns the number of the next fact.
     pub(crate) fn count_fact(&mut self) -> u64 {
         self.facts = self.facts.saturating_add(1);
         self.facts
@@ -265,7 +263,6 @@ impl<'t> Measure<'t> {
         }
     }
 
-    /// Returns the outcome of a tuning that has ended in `state`.
     pub(crate) fn outcome(mut self, state: &State, seed: u64) -> Outcome {
         if self.at_end {
             let checkpoint = self.checkpoint(self.now);
@@ -309,7 +306,6 @@ impl Running {
     }
 }
 
-/// Returns a count or an amount as a float.
 #[expect(clippy::cast_precision_loss, reason = "counts and amounts are far below 2^53")]
 fn amount(number: u64) -> f64 {
     number as f64

@@ -11,7 +11,6 @@ use crate::simulation::Setting;
 /// What happens to a job, with the generation of the job for which it was scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// An epoch is trained.
     Epoch(JobKey, u32),
     /// The running-time limit is reached.
     Limit(JobKey, u32),
@@ -19,7 +18,6 @@ pub(crate) enum Event {
     Interrupted(JobKey, u32),
     /// The program ends after its last epoch.
     Ends(JobKey, u32),
-    /// The bill shows.
     Billed(JobKey),
 }
 
@@ -130,7 +128,6 @@ impl Job {
     }
 }
 
-/// The random draws of a simulation.
 #[derive(Debug)]
 pub(crate) struct Draws {
     times: Rng,

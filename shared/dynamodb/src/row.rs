@@ -10,7 +10,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use use_cases::ports::table::{Condition, TableError};
 use wire::item::{Attr, Item, Key, PK, SK};
 
-/// The SDK's map of attributes.
 pub(crate) type Attributes = HashMap<String, AttributeValue>;
 
 /// A condition as DynamoDB takes it.
@@ -25,7 +24,6 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Returns the expression of `condition`.
     pub(crate) fn of(condition: &Condition) -> Self {
         match condition {
             Condition::Always => Self::default(),
@@ -60,7 +58,6 @@ impl Expression {
     }
 }
 
-/// Converts a key to attributes.
 pub(crate) fn to_key(key: &Key) -> Attributes {
     let text = |text: &String| AttributeValue::S(text.clone());
     HashMap::from([(PK.to_owned(), text(&key.pk)), (SK.to_owned(), text(&key.sk))])
@@ -73,7 +70,6 @@ pub(crate) fn to_attributes(item: Item) -> Attributes {
     attributes
 }
 
-/// Reads a row from its attributes.
 pub(crate) fn from_attributes(attributes: Attributes) -> Result<Item, TableError> {
     let (mut pk, mut sk, mut others) = (None, None, BTreeMap::new());
     // Sorted by name, so that one row always gives the same error.

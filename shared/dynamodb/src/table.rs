@@ -161,7 +161,6 @@ impl DynamoTable {
         Ok(())
     }
 
-    /// Converts one write to an item of a transaction.
     fn part(&self, write: Write) -> Result<TransactWriteItem, BuildError> {
         let part = TransactWriteItem::builder();
         let part = match write {

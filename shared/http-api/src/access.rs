@@ -24,7 +24,6 @@ pub struct Access {
 /// What a caller may do. Each right includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
-    /// Read tunings.
     Read,
     /// Submit, change and stop tunings.
     Use,
@@ -32,7 +31,6 @@ pub(crate) enum Right {
     Own,
 }
 
-/// The caller of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// ARN of the principal; `None` = unauthenticated.

@@ -13,14 +13,11 @@ use crate::rest::{named, shown};
 
 /// Prefix of SageMaker's operations in the header.
 const SERVICE: &str = "SageMaker.";
-/// The member that names a tuning job.
 const NAME: &str = "HyperParameterTuningJobName";
-/// The member that names a training job.
 const JOB: &str = "TrainingJobName";
 /// Maximum body of an operation other than Create, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads the operation.
 pub(crate) fn read(request: &HttpRequest, place: &Place) -> Result<Operation, ApiError> {
     let target = request.header("x-amz-target").unwrap_or_default();
     let name = target.strip_prefix(SERVICE).ok_or_else(|| {
@@ -131,7 +128,6 @@ fn resource(members: &Members<'_>, place: &Place) -> Result<Resource, ApiError> 
     }
 }
 
-/// Reads `Tags`: pairs of a key and a value.
 fn tags(value: &Value) -> Result<BTreeMap<String, String>, ApiError> {
     let wrong =
         || ApiError::validation("invalid Tags: expected a list of tags with a Key and a Value (at 'Tags')");

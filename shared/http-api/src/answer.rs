@@ -31,7 +31,6 @@ pub(crate) fn rest_error(error: &ApiError) -> HttpResponse {
     }
 }
 
-/// Returns a page.
 pub(crate) fn page(page: String) -> HttpResponse {
     HttpResponse::new(200, page)
         .header("content-type", "text/html; charset=utf-8")

@@ -46,7 +46,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns the text `name`.
     pub(crate) fn text(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
         match self {
             Self::Texts(map) => Ok(map.get(name).map(String::as_str)),
@@ -184,9 +183,7 @@ pub enum TuningOrder {
     /// Name, case-insensitive.
     #[default]
     Name,
-    /// Submission time.
     CreationTime,
-    /// Status.
     Status,
 }
 
@@ -279,7 +276,6 @@ pub enum JobOrder {
     Name,
     /// Time of the order.
     CreationTime,
-    /// Status.
     Status,
     /// Last value of the objective. Jobs without a value are omitted, as in AMT.
     FinalObjectiveMetricValue,

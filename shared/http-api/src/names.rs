@@ -54,7 +54,6 @@ impl<'a> Names<'a> {
         Ok(Self { asked, rows, ready: Vec::new().into_iter(), cut: false })
     }
 
-    /// Returns the next row and its position.
     pub(crate) async fn next<T: Table>(
         &mut self,
         store: &Store<T>,
@@ -163,7 +162,6 @@ impl Rows {
     }
 }
 
-/// Returns the position of a name in the index.
 fn position(name: &str) -> String {
     name.to_ascii_lowercase()
 }

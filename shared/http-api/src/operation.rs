@@ -111,7 +111,6 @@ pub enum Resource {
     Job(JobName),
 }
 
-/// `CreateHyperParameterTuningJob`.
 pub(crate) const CREATE: &str = "CreateHyperParameterTuningJob";
 
 impl Operation {

@@ -124,7 +124,6 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         }
     }
 
-    /// Returns the row of the tuning `name`.
     async fn visible(&self, name: &str, caller: &Caller) -> Result<IndexRow, ApiError> {
         let row = lookup::find(&self.submit.store, name).await?;
         // The same error as for a missing tuning: whether it exists is the secret.
@@ -229,7 +228,6 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         Err(error.into())
     }
 
-    /// Returns one page of the tuning jobs.
     async fn list(&self, asked: &TuningsQuery, place: &Place) -> Result<TuningPage, ApiError> {
         let store = &*self.submit.store;
         let (mut tunings, mut effort, mut last) = (Vec::new(), 0_usize, None);
@@ -263,7 +261,6 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         }
     }
 
-    /// Returns one page of the decisions of a tuning: its stored steps.
     async fn decisions(&self, id: &str, after: u64, limit: usize) -> Result<DecisionPage<Step>, ApiError> {
         let store = &*self.submit.store;
         let after = (after > 0).then(|| stored::step_key(id, after).sk);
@@ -292,7 +289,6 @@ fn cost_error(error: CostError) -> ApiError {
     }
 }
 
-/// Returns the position in the content of a token of the rows of tuning `id`.
 fn position(content: &str, id: &str) -> Result<rows::Position, ApiError> {
     rows::Position::read(place_of(content, id)?).ok_or_else(wrong_token)
 }

@@ -29,7 +29,6 @@ pub(crate) const ROWS_MAX: u64 = 200;
 /// Maximum number of steps in a page of decisions. A step can have tens of kilobytes.
 pub(crate) const STEPS_MAX: u64 = 50;
 
-/// Reads the operation.
 pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     let segments: Vec<&str> = request.path.split('/').skip(1).collect();
     let method = request.method.as_str();
@@ -84,7 +83,6 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     }
 }
 
-/// Returns the methods of a path.
 fn methods(path: &[&str]) -> Option<&'static str> {
     Some(match path {
         ["tuning-jobs"] => "GET, POST",
@@ -106,7 +104,6 @@ pub(crate) fn named(name: &str) -> Result<String, ApiError> {
     Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shown(name))))
 }
 
-/// Reads the name of a training job in the path of its tuning job.
 fn job_of(tuning: &str, job: &str) -> Result<JobName, ApiError> {
     let tuning = named(tuning)?;
     let found = JobName::read(job).filter(|job| job.tuning.eq_ignore_ascii_case(&tuning));

@@ -8,7 +8,6 @@ use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
 use wire::request::micro_usd_down;
 
-/// The stack's monthly cap.
 const MONTHLY_CAP: &str = "MONTHLY_CAP_USD";
 /// How long fact rows are kept.
 const FACT_DAYS: &str = "FACT_DAYS";

@@ -65,7 +65,6 @@ use recovery::Settled;
 use slots::Slots;
 use store::{Found, Layout};
 
-/// Capacity of the event feed.
 const EVENTS_WAITING_MAX: usize = 256;
 /// Capacity of the log feed, in batches of at most about 256 KB of text.
 const LOG_BATCHES_WAITING_MAX: usize = 32;
@@ -100,7 +99,6 @@ struct Inner {
     claim: Mutex<Option<File>>,
 }
 
-/// A job of the folder.
 #[derive(Debug)]
 enum Entry {
     Job(Arc<Job>),

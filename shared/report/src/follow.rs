@@ -18,7 +18,6 @@ use use_cases::store::{Loaded, Store, StoreError, Tuning};
 use wire::notice::Notice;
 use wire::stored;
 
-/// Steps per query.
 const STEPS_PER_PAGE: usize = 200;
 
 /// A tuning after the last step that was read.

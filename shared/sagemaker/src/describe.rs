@@ -11,7 +11,6 @@ use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 /// The SDK's placeholder for a missing required field.
 const FILLED_IN: &str = "no value was set";
 
-/// Returns the description of job `name`.
 pub(crate) fn description(
     name: &str,
     job: &DescribeTrainingJobOutput,
@@ -53,7 +52,6 @@ fn final_metric(metric: &MetricData) -> Option<(String, f64)> {
     Some((metric.metric_name()?.to_owned(), value))
 }
 
-/// Returns the ARN of a described job.
 pub(crate) fn arn(job: &DescribeTrainingJobOutput) -> Result<&str, TrainingJobsError> {
     required(job.training_job_arn(), "TrainingJobArn")
 }

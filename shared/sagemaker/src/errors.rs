@@ -12,14 +12,12 @@ use use_cases::ports::training::TrainingJobsError;
 
 /// The message for a missing job, from operations that use `ValidationException`.
 const NO_SUCH_JOB: &str = "Requested resource not found";
-/// The code of a denied call.
 pub(crate) const ACCESS_DENIED: &str = "AccessDeniedException";
 /// The message of a stop of an ended job, up to its status.
 const IN_STATUS: &str = "in status ";
 /// The statuses of a job that needs no stop. A job in `Stopping` has a stop already.
 const STOPPED: [&str; 5] = ["Completed", "Failed", "Stopped", "Stopping", "Deleting"];
 
-/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Create,

@@ -11,7 +11,6 @@ use wire::events::logs::is_id;
 
 use crate::{SageMaker, errors};
 
-/// The log group of all training jobs of an account.
 const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 
 impl JobLogs for SageMaker {

@@ -76,7 +76,6 @@ impl TrainingJobs for SageMaker {
     }
 }
 
-/// Replaces the body of the request.
 fn carry(http: &mut HttpRequest, body: &str) {
     http.headers_mut().insert("content-length", body.len().to_string());
     *http.body_mut() = SdkBody::from(body);

@@ -14,7 +14,6 @@ use crate::space::{Configuration, EncodeError, Space};
 pub const OBSERVATIONS_MAX: usize = 256;
 /// The number of first epochs that an observation keeps: they show whether trials repeat each other.
 pub const EARLY_EPOCHS: usize = 3;
-/// The steps of a stored coordinate.
 const STEPS: f64 = 65_536.0;
 
 /// The minimum distance between points, as a share of the mean distance of evenly spread ones: at first, at least, and
@@ -46,7 +45,6 @@ impl Place {
     }
 }
 
-/// Returns the point that a place with these coordinates has.
 pub(crate) fn placed(coordinates: impl Iterator<Item = f64>) -> Vec<f64> {
     coordinates.map(|coordinate| center(step(coordinate))).collect()
 }
@@ -116,7 +114,6 @@ impl History {
     }
 }
 
-/// Returns a value for which more is better.
 fn oriented(value: Option<f64>, maximize: bool) -> f64 {
     value.map_or(f64::NEG_INFINITY, |value| if maximize { value } else { -value })
 }
@@ -193,7 +190,6 @@ impl Suggestion {
     }
 }
 
-/// A trial in a view.
 struct Seen<'a> {
     trial: u32,
     observation: &'a Observation,
@@ -251,7 +247,6 @@ impl<'a> View<'a> {
         self.maximize
     }
 
-    /// Returns the places of the known trials.
     pub(crate) fn known(&self) -> Vec<&[f64]> {
         self.known.iter().map(|seen| seen.point.as_slice()).collect()
     }
@@ -272,7 +267,6 @@ impl<'a> View<'a> {
         sample(&trials, values, most)
     }
 
-    /// Returns the known trial nearest to a point.
     pub(crate) fn nearest(&self, point: &[f64], metric: &Metric) -> Option<u32> {
         let nearest = self
             .known

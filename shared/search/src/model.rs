@@ -26,12 +26,10 @@ use crate::target::Target;
 const SPREAD_FIRST: u32 = 5;
 /// From this trial on, some are drawn at random.
 const RANDOM_FROM: u32 = 30;
-/// The share of trials that are drawn at random.
 const RANDOM_SHARE: f64 = 0.1;
 /// The sizes that bound the time of a draw, and those of a space of many dimensions, where each step takes longer.
 const SIZES: Sizes = Sizes { observations: 120, fit: 48, anywhere: 150, near: 150 };
 const WIDE_SIZES: Sizes = Sizes { observations: 96, fit: 32, anywhere: 100, near: 100 };
-/// The dimensions from which a space is wide.
 const WIDE: usize = 13;
 /// The most running trials without a value that the process believes in.
 const BELIEVED_MAX: usize = 40;
@@ -54,7 +52,6 @@ struct Sizes {
     near: usize,
 }
 
-/// Returns the configuration of a trial.
 pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
     let spread = || Suggestion {
         configuration: space.decode(&point(space.dimensions(), SamplerKind::Sobol, seed, trial)),
@@ -142,7 +139,6 @@ fn candidates(
     all.into_iter().zip(distant).filter(|(_, distant)| *distant).map(|(point, _)| point).collect()
 }
 
-/// Returns a uniform point.
 fn anywhere(dimensions: usize, rng: &mut Rng) -> Vec<f64> {
     (0..dimensions).map(|_| rng.next_f64()).collect()
 }

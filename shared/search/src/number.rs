@@ -5,9 +5,7 @@
 //!
 //! Rounding must not depend on the machine.
 
-/// The number of bits of a position.
 pub(crate) const UNIT_BITS: u32 = 53;
-/// The number of steps of the unit interval.
 pub(crate) const UNIT_STEPS: u64 = 1 << UNIT_BITS;
 
 /// Returns the step at or below `u`, clipped into [0, 1]; NaN gives 0.

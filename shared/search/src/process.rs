@@ -34,7 +34,6 @@ pub(crate) struct Shape {
     pub(crate) noise: f64,
 }
 
-/// A process with its observations.
 #[derive(Debug, Clone)]
 pub(crate) struct Process<'a> {
     metric: Metric,
@@ -46,7 +45,6 @@ pub(crate) struct Process<'a> {
 /// The expectation of a process at a point.
 #[derive(Debug, Clone)]
 pub(crate) struct Prediction {
-    /// The mean.
     pub(crate) mean: f64,
     /// The standard deviation, without noise.
     pub(crate) deviation: f64,
@@ -55,7 +53,6 @@ pub(crate) struct Prediction {
 }
 
 impl Shape {
-    /// Returns the mode of the prior.
     pub(crate) fn usual(dimensions: usize) -> Self {
         Self { reciprocals: vec![1.0 / LENGTH_PRIOR.0; dimensions], noise: NOISE_PRIOR.0 }
     }
@@ -189,7 +186,6 @@ impl<'a> Process<'a> {
         Some(Self { points, factor, weights, ..process })
     }
 
-    /// Returns the expected value at a point.
     pub(crate) fn mean(&self, point: &[f64]) -> f64 {
         dot(&self.covariances(point), &self.weights)
     }

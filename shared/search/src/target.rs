@@ -18,7 +18,6 @@ const SPREAD_MAX: f64 = 4.0;
 /// A spread or value times this is finite, or all targets are equal. So an expectation is finite, too: JSON has no NaN.
 const ROOM: f64 = 1e6;
 
-/// The scale of the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Target {
     sign: f64,
@@ -63,7 +62,6 @@ impl Target {
         Some((Self { spread, mean, deviation, ..flat }, scaled))
     }
 
-    /// Returns the objective value of a target.
     pub(crate) fn value(self, target: f64) -> f64 {
         let raw = self.mean + self.deviation * target;
         self.sign * (self.best - self.spread * (libm::exp(-raw) - OFFSET))
@@ -78,7 +76,6 @@ mod tests {
     use crate::history::{History, Observation, Place};
     use crate::space::{Configuration, Domain, Parameter, Scaling, Space};
 
-    /// Returns the targets of losses.
     fn targets(losses: &[f64]) -> Vec<f64> {
         let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
         let space = Space::new(vec![Parameter { name: "x".to_owned(), domain }]).unwrap();

@@ -79,7 +79,6 @@ fn joined(pairs: impl Iterator<Item = (String, String)>) -> BTreeMap<String, Str
     map
 }
 
-/// Converts a response.
 pub(crate) fn write(response: HttpResponse) -> Response {
     let mut builder = Response::builder().status(response.status);
     for (name, value) in &response.headers {

@@ -156,7 +156,6 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Formats an event as a line of text.
 fn line(event: &Value) -> String {
     let mut line = format!(
         "{} {} {} {}",

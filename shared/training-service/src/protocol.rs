@@ -53,7 +53,6 @@ impl ApiError {
         ))
     }
 
-    /// The client has no permission.
     pub(crate) fn denied(message: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "AccessDeniedException", message)
     }
@@ -83,7 +82,6 @@ impl From<TrainingJobsError> for ApiError {
     }
 }
 
-/// Returns the operation that the headers name.
 pub(crate) fn operation(headers: &HeaderMap) -> Result<&str, ApiError> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let target = text(TARGET);
@@ -131,7 +129,6 @@ pub(crate) fn response(answer: Result<Answer, ApiError>) -> Response {
     (status, [(CONTENT_TYPE, CONTENT)], body).into_response()
 }
 
-/// Reads an optional string member.
 pub(crate) fn text<'a>(members: &'a Value, name: &str) -> Result<Option<&'a str>, ApiError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -140,7 +137,6 @@ pub(crate) fn text<'a>(members: &'a Value, name: &str) -> Result<Option<&'a str>
     }
 }
 
-/// Reads a required string member.
 pub(crate) fn required<'a>(members: &'a Value, name: &str) -> Result<&'a str, ApiError> {
     text(members, name)?.ok_or_else(|| {
         let member = lower_first(name);
@@ -150,7 +146,6 @@ pub(crate) fn required<'a>(members: &'a Value, name: &str) -> Result<&'a str, Ap
     })
 }
 
-/// Reads an optional integer member.
 pub(crate) fn whole(members: &Value, name: &str) -> Result<Option<i64>, ApiError> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -87,7 +87,6 @@ pub struct Stop {
 }
 
 impl Job {
-    /// Returns a job that is ordered now.
     pub(crate) fn new(order: Ordered, reservation: MicroUsd) -> Self {
         Self {
             order,
@@ -316,7 +315,6 @@ pub fn open_silence_check(job: &Job) -> Option<Time> {
     job.silence_check.open().filter(|_| job.holds_slot())
 }
 
-/// Returns the failure reason of a job.
 pub(crate) fn failure_message(job: &Job) -> String {
     job.message.clone().unwrap_or_else(|| "the training job failed without a reason".to_owned())
 }

@@ -18,9 +18,7 @@ use crate::unit::time::Millis;
 /// What a job would get if it started now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quote {
-    /// The limits to send.
     pub(crate) limits: JobLimits,
-    /// The instances.
     pub(crate) instances: ChoiceId,
     /// The most that the job can cost; 0 for an unknown price, which no capped tuning has.
     pub(crate) worst_case: MicroUsd,

@@ -33,7 +33,6 @@ use crate::unit::time::Time;
 
 /// One rule: which ruling is due, when the next one may be, and which stored facts may prevent it.
 pub(crate) struct Rule {
-    /// Returns the ruling that is due.
     pub(crate) next: fn(&View<'_>) -> Option<Ruling>,
     /// Returns the next time at which a ruling may be due although no other fact arrives; [`never`] if only facts make
     /// one due.
@@ -52,7 +51,6 @@ pub(crate) fn nothing(_: &View<'_>, _: Time) -> Vec<JobKey> {
     Vec::new()
 }
 
-/// The tuning that rules read.
 pub(crate) struct View<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) state: &'a State,

@@ -191,7 +191,6 @@ impl Trial {
         }
     }
 
-    /// Takes the concluded job away.
     pub(crate) fn take_job(&mut self, now: Time) -> Option<Job> {
         self.job()?;
         match std::mem::replace(&mut self.stage, TrialStage::Awaiting { not_before: now, failure: None }) {

@@ -6,7 +6,6 @@ use crate::describe::stop_is_stored;
 use crate::ports::table::{Query, Table};
 use crate::store::{Store, StoreError};
 
-/// Rows per page.
 const ROWS_PER_PAGE: usize = 200;
 
 /// A tuning that is not over.

@@ -19,7 +19,6 @@ use crate::record;
 use crate::store::{Store, StoreError, Tuning};
 use crate::submit::Guardrails;
 
-/// Beginning of the keys of changes.
 const CHANGE: &str = "change#";
 
 /// Why limits could not be changed.

@@ -47,9 +47,7 @@ pub enum CostError {
 enum Bill {
     /// It was not asked.
     NotRead,
-    /// Nothing.
     Unknown,
-    /// Its description.
     Of(Box<Description>),
 }
 

@@ -314,7 +314,6 @@ fn token(id: &str, step: &Step, nonce: &str) -> String {
     format!("{reversed}-{}-{}", incarnation(nonce.as_bytes()), step.n)
 }
 
-/// Returns the facts in these rows.
 fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
     let mut facts = Vec::new();
     for row in rows {

@@ -22,7 +22,6 @@ use crate::ports::table::{Query, Table};
 use crate::store::{Store, StoreError};
 use trail::Trail;
 
-/// Steps per page.
 const STEPS_PER_PAGE: usize = 200;
 
 /// Why a trial could not be explained.

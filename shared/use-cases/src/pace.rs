@@ -15,7 +15,6 @@ use crate::ports::training::{JobLogs, LogLine, Paged, TrainingJobs, TrainingJobs
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-/// The rate limit of one call.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
     /// The sort key of its row.
@@ -65,7 +64,6 @@ pub(crate) struct Bucket {
 
 /// The result of one try to take a turn.
 enum Taken {
-    /// The turn at this time.
     Turn(Time),
     /// None is free soon.
     Nothing,

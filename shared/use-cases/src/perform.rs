@@ -149,14 +149,12 @@ pub enum Effect {
     Other,
 }
 
-/// Whether an action is due.
 #[derive(Debug)]
 pub(crate) enum Due {
     /// It was performed or cancelled.
     Settled,
     /// Another actuator holds the claim, or the action is not due yet.
     NotNow,
-    /// It is due.
     Now(Box<ActionRow>),
 }
 
@@ -213,7 +211,6 @@ where
         }
     }
 
-    /// Returns whether an action is due.
     pub(crate) async fn due(&self, id: &str, action: &str) -> Result<Due, StoreError> {
         let Some(item) = self.store.table.get(&stored::action_key(id, action)).await? else {
             return Ok(Due::Settled);
@@ -221,7 +218,6 @@ where
         Ok(self.due_row(ActionRow::read(&item)?))
     }
 
-    /// Returns whether the action of a row is due.
     fn due_row(&self, row: ActionRow) -> Due {
         let now = self.clock.now();
         let claimed = row.status == ActionStatus::Performing && row.claimed_until > now;

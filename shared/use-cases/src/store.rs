@@ -23,7 +23,6 @@ use wire::stored::{self, Head, StoredError};
 use crate::ports::table::{Page, Query, Table, TableError};
 use cache::Cache;
 
-/// Rows per page.
 const PAGE_ROWS: usize = 200;
 /// Number of cached definitions. IDs that do not belong to a tuning of this stack are cached too.
 const CACHED_TUNINGS_MAX: usize = 512;

@@ -36,7 +36,6 @@ pub fn decode(row: &Value) -> Result<Item, Unreadable> {
     attributes(Key::new(part(PK)?, part(SK)?), row)
 }
 
-/// Reads the attributes of the row with this key.
 pub(crate) fn attributes(key: Key, image: &Value) -> Result<Item, Unreadable> {
     let image = image.as_object().ok_or(Unreadable::Field { path: IMAGE, expected: "an object" })?;
     let mut item = Item::new(key);

@@ -19,7 +19,6 @@ pub(super) enum Need {
     Control,
 }
 
-/// Actions on one resource.
 #[derive(Debug)]
 pub(super) struct Group {
     /// The resource types that need them. Empty: no type of the template.
@@ -67,7 +66,6 @@ impl Group {
     }
 }
 
-/// All groups.
 pub(super) const GROUPS: &[Group] = &[
     group(
         &[],

@@ -10,7 +10,6 @@ use super::LOG_GROUP;
 use crate::doctor::account::{ALL_SERVICES, Answer, endpoint_variable};
 use crate::failure::Failure;
 
-/// The services and their variables.
 const VARIABLES: [(Target, &str); 7] = [
     (Target::Sts, "AWS_ENDPOINT_URL_STS"),
     (Target::Iam, "AWS_ENDPOINT_URL_IAM"),
@@ -21,7 +20,6 @@ const VARIABLES: [(Target, &str); 7] = [
     (Target::ServiceQuotas, "AWS_ENDPOINT_URL_SERVICE_QUOTAS"),
 ];
 
-/// The endpoints of the environment.
 #[derive(Debug)]
 pub(super) struct Endpoints(Vec<(Target, Option<Endpoint>)>);
 
@@ -48,7 +46,6 @@ impl Endpoints {
     }
 }
 
-/// The services.
 #[derive(Debug)]
 pub(super) struct Calls<'a> {
     pub(super) sts: Service<'a>,

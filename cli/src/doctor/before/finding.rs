@@ -4,10 +4,8 @@ use api_client::ServiceError;
 
 use crate::doctor::verdict::Verdict;
 
-/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// Id of the check.
     pub(super) id: &'static str,
     /// The condition that the check tests.
     pub(super) expects: &'static str,
@@ -18,7 +16,6 @@ pub(super) struct Finding {
     pub(super) parameters: Vec<(&'static str, String)>,
 }
 
-/// The id of a check and its condition.
 pub(super) type Check = (&'static str, &'static str);
 
 impl Finding {
@@ -36,7 +33,6 @@ impl Finding {
         Self::new(check, Verdict::not_tried(format!("{action} failed: {error}")))
     }
 
-    /// Sets the fix.
     pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self

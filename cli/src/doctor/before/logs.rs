@@ -12,7 +12,6 @@ const SUBSCRIPTIONS: Check =
 const FILTERS_MAX: usize = 2;
 const NOT_FOUND: &str = "ResourceNotFoundException";
 
-/// Returns the names of the subscription filters.
 fn names(filters: &Answer) -> Vec<&str> {
     let list = filters.as_ref().ok().and_then(|answer| answer["subscriptionFilters"].as_array());
     list.into_iter().flatten().filter_map(|filter| filter["filterName"].as_str()).collect()

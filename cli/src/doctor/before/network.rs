@@ -20,7 +20,6 @@ const OF_PROGRAMS: [(&str, &str); 4] = [
     ("logs", "programs that write logs themselves"),
     ("sts", "programs that assume roles"),
 ];
-/// Services that the functions call.
 const OF_FUNCTIONS: [&str; 6] = ["dynamodb", "sagemaker.api", "logs", "events", "lambda", "pricing.api"];
 /// Regions with a VPC endpoint of the price list: those with the price list itself.
 const PRICING_REGIONS: [&str; 4] = ["us-east-1", "eu-central-1", "ap-south-1", "cn-northwest-1"];
@@ -144,7 +143,6 @@ fn has_way_out(tables: &[&Value]) -> bool {
     tables.iter().all(|table| list(Some(table), "routeSet").iter().any(leads_out))
 }
 
-/// The destinations of a VPC.
 struct Reach<'a> {
     endpoints: &'a [Value],
     tables: Option<Vec<&'a Value>>,

@@ -34,7 +34,6 @@ pub(super) struct Decision {
     pub(super) missing_keys: Vec<String>,
 }
 
-/// The result of the simulation.
 #[derive(Debug)]
 pub(super) enum Simulated {
     /// The principal, and the decisions.

@@ -15,7 +15,6 @@ const ACTION: &str = "pricing:GetProducts";
 const WEAKER: &str =
     "a price that is too low then makes caps ineffective, so allow only trusted users to submit";
 
-/// A price of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Price {
     Found(MicroUsd),

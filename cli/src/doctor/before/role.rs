@@ -10,7 +10,6 @@ use crate::doctor::verdict::Verdict;
 const CHECK: Check = ("execution-role", "SageMaker may assume the execution role");
 const SAGEMAKER: &str = "sagemaker.amazonaws.com";
 
-/// The ARN of a role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RoleArn {
     pub(super) arn: String,

@@ -22,7 +22,6 @@ pub(super) struct Place<'a> {
     pub(super) stack: &'a str,
 }
 
-/// Prints the findings and returns the exit code.
 pub(super) fn show(findings: &[Finding], place: &Place<'_>, output: Output) -> Exit {
     match output {
         Output::Json => print_json(&as_json(findings, place)),

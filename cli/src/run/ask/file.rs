@@ -12,7 +12,6 @@ use wire::request::{ErrorCode, JsonError, MAX_BODY_BYTES, RequestError, read_jso
 use super::comments;
 use crate::failure::Failure;
 
-/// Reads the text in `path` (`-` is standard input).
 pub(crate) fn text(path: &Path) -> Result<Vec<u8>, Failure> {
     bytes(path).map_err(|error| unreadable(&error, path))
 }

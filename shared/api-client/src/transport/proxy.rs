@@ -16,7 +16,6 @@ const NONE_FOR: [&str; 2] = ["NO_PROXY", "no_proxy"];
 /// Hosts of this machine, which always bypass the proxy.
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
-/// Returns the proxy of the environment.
 pub(super) fn from_environment() -> Result<ProxyConfig, ClientError> {
     proxy(|name| std::env::var(name).ok())
 }

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 /// Maximum depth of elements. Responses of AWS have less than ten levels.
 const DEPTH_MAX: usize = 32;
-/// Names of the elements of lists.
 const LIST: [&str; 2] = ["member", "item"];
 
 /// Returns the content of the root element. `None`: the text is not XML, or is nested too deeply.

@@ -38,7 +38,6 @@ const INDEX: &str = "CREATE INDEX IF NOT EXISTS hyperband_stream_order ON _strea
 const TRIM: &str = "DELETE FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2 \
                     AND id < (SELECT MAX(id) FROM _stream_records)";
 
-/// The engine with one open database.
 pub(super) struct Engine {
     // Fields are dropped in this order: the file's lock after the connections, then `written`, which reports the release.
     database: Database,
@@ -171,7 +170,6 @@ impl Engine {
         self.written.subscribe()
     }
 
-    /// Returns the ARN of the stream.
     pub(super) fn stream_arn(&self) -> Result<String, Failure> {
         let _guard = self.lock_database();
         let table = self.database.get_table_metadata(TABLE_NAME).map_err(|error| self.failure(&error))?;
@@ -329,7 +327,6 @@ fn memory_name() -> String {
     format!("file:hyperband-{:016x}?mode=memory&cache=shared", RandomState::new().build_hasher().finish())
 }
 
-/// Returns whether the file has the table.
 fn has_table(path: &Path) -> Result<bool, OpenError> {
     let look = || -> rusqlite::Result<u32> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -13,7 +13,6 @@ use super::SystemClock;
 #[derive(Debug)]
 pub struct EventFile {
     path: PathBuf,
-    /// Serializes the appends.
     append: Mutex<()>,
 }
 

@@ -128,7 +128,6 @@ async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalAct
     }
 }
 
-/// Returns the records of `batch` that failed.
 fn failed<D>(done: &Batch<D>, batch: Vec<Value>) -> Vec<Value> {
     let failures: BTreeSet<&str> = done.failed().collect();
     let sequence =

@@ -13,7 +13,6 @@ const FILES_MAX: usize = 1_000_000;
 /// The location of a channel's data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// A path on this machine.
     Local(PathBuf),
     /// Not on this machine.
     Remote,

@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tuning::unit::time::{Millis, Time};
 use wire::events::timestamp::format_utc;
 
-/// Returns the current time.
 pub(crate) fn now() -> Time {
     time(SystemTime::now())
 }

@@ -68,7 +68,6 @@ impl Config {
         }
     }
 
-    /// Validates the settings.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.command.is_empty() {
             return Err(OpenError::NoCommand);

@@ -23,7 +23,6 @@ const GROUP: &str = "homogeneousCluster";
 /// The longest `NAME=value` that Linux passes to a program.
 const VARIABLE_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// One start of a job.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPlan {
     pub(crate) arn: String,
@@ -34,7 +33,6 @@ pub(crate) struct RunPlan {
     pub(crate) slots: Vec<Slot>,
 }
 
-/// A prepared host.
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) host: String,

@@ -53,7 +53,6 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Returns the ARN of a training job.
     pub(crate) fn arn(&self, job: &str) -> String {
         let Self { account, region } = self;
         format!("arn:{}:sagemaker:{region}:{account}:training-job/{job}", partition(region))
@@ -186,7 +185,6 @@ pub(crate) fn tags(record: &Record, request: &JobRequest) -> BTreeMap<String, St
     tags
 }
 
-/// Returns the description of the port.
 pub(crate) fn description(record: &Record, name: &str, now: Time) -> Description {
     Description {
         name: name.to_owned(),

@@ -27,7 +27,6 @@ const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(3);
 /// The maximum number of attempts to write the record of an ended job. The first pause is 1 s, and each further pause
 /// is twice as long, up to 64 s.
 const SAVE_ATTEMPTS_MAX: u32 = 12;
-/// The duration of a disabled timer.
 const NEVER: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// How a run ended.

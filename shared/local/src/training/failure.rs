@@ -14,10 +14,8 @@ const REASON_CHARS_MAX: usize = 1024;
 /// Enough for [`REASON_CHARS_MAX`] characters of at most four bytes each.
 const READ_BYTES_MAX: u64 = 4 * 1024;
 
-/// A host that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedHost {
-    /// Its name.
     pub(crate) name: String,
     /// How it ended.
     pub(crate) exit: HostExit,

@@ -38,7 +38,6 @@ pub(crate) enum HostExit {
     Lost(String),
 }
 
-/// The running hosts of a run.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     attempt: String,

@@ -23,7 +23,6 @@ use super::slots::Slots;
 use super::store::{self, Layout};
 use tuning::unit::time::{Millis, Time};
 
-/// The state that all jobs share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
@@ -69,7 +68,6 @@ pub(crate) enum UpdateError {
     Unsaved(String),
 }
 
-/// A job and its stored record.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) request: JobRequest,
@@ -97,12 +95,10 @@ impl Job {
         })
     }
 
-    /// Returns whether the job has ended.
     pub(crate) fn ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Returns whether the status is `InProgress`.
     pub(crate) fn in_progress(&self) -> bool {
         self.in_progress.load(Ordering::Acquire)
     }
@@ -133,7 +129,6 @@ impl Job {
         }
     }
 
-    /// Records the start of a run.
     pub(crate) async fn begin_run(&self, shared: &Shared) -> Result<Run, UpdateError> {
         let mut record = self.lock_in_progress().await?;
         let name = &self.request.name;
@@ -144,7 +139,6 @@ impl Job {
         Ok(run)
     }
 
-    /// Enters the next state.
     pub(crate) async fn enter(&self, shared: &Shared, secondary: Secondary) -> Result<(), UpdateError> {
         let mut record = self.lock_in_progress().await?;
         record.enter(secondary, clock::now());
@@ -165,7 +159,6 @@ impl Job {
         self.record.lock().await.failure_reason = Some(reason);
     }
 
-    /// Records the end of the job.
     pub(crate) async fn finish(&self, shared: &Shared, end: End) -> Result<(), UpdateError> {
         let mut record = self.record.lock().await;
         record.finish(end, clock::now());
@@ -198,7 +191,6 @@ impl Job {
         Ok(true)
     }
 
-    /// Retries a failed save.
     pub(crate) async fn save_again(&self, shared: &Shared) -> io::Result<()> {
         let record = self.record.lock().await;
         self.save(shared, &record).await

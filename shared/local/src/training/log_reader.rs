@@ -80,7 +80,6 @@ fn streams(folder: &Path, host: &str) -> io::Result<Vec<Time>> {
     Ok(found)
 }
 
-/// A page that is being filled.
 struct Page {
     items: Vec<LogLine>,
     bytes: usize,

@@ -44,7 +44,6 @@ pub(crate) struct LogEvent {
     pub(crate) message: String,
 }
 
-/// Returns the name of a stream.
 pub(crate) fn stream_name(job: &str, host: &str, started: Time) -> String {
     format!("{job}/{host}-{started}")
 }
@@ -178,7 +177,6 @@ where
     tail
 }
 
-/// One of the two pipes.
 struct Pipe<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -298,7 +296,6 @@ impl Batch {
     }
 }
 
-/// The content of a delivery.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload<'a> {

@@ -81,7 +81,6 @@ impl Pool {
         status
     }
 
-    /// Converts the pool to the type of the port.
     pub(crate) fn port(&self) -> WarmPool {
         WarmPool { status: self.status().to_owned(), retained_seconds: self.seconds() }
     }

@@ -12,10 +12,8 @@ use tuning::unit::time::{Millis, Time};
 use super::pool::Release;
 use super::region::Region;
 
-/// The version of the stored form.
 pub(crate) const VERSION: u32 = 1;
 
-/// `TrainingJobStatus`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Status {
     InProgress,
@@ -44,7 +42,6 @@ impl Status {
     }
 }
 
-/// `SecondaryStatus`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Secondary {
     Starting,
@@ -77,7 +74,6 @@ impl Secondary {
         }
     }
 
-    /// Returns the `StatusMessage` of this state.
     fn message(self) -> &'static str {
         match self {
             Self::Starting => "Launching requested ML instances",
@@ -167,7 +163,6 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the record of a new job.
     pub(crate) fn new(request: Value, region: Option<Region>, spot: bool, now: Time) -> Self {
         let mut record = Self {
             version: VERSION,
@@ -194,7 +189,6 @@ impl Record {
         record
     }
 
-    /// Enters the next state.
     pub(crate) fn enter(&mut self, secondary: Secondary, now: Time) {
         let now = now.max(self.modified);
         if let Some(last) = self.transitions.last_mut() {
@@ -239,7 +233,6 @@ impl Record {
         self.enter(Secondary::Interrupted, now);
     }
 
-    /// Requests a stop.
     pub(crate) fn request_stop(&mut self, cause: StopCause, now: Time) {
         self.status = Status::Stopping;
         self.stop_cause = Some(cause);
@@ -296,7 +289,6 @@ impl Record {
         Some((self.ended? - self.started?).seconds_rounded_up())
     }
 
-    /// Returns the number of interruptions.
     pub(crate) fn interruptions(&self) -> usize {
         self.transitions.iter().filter(|transition| transition.status == Secondary::Interrupted).count()
     }

@@ -21,13 +21,11 @@ impl Region {
         is_region.then(|| Self(text.to_owned()))
     }
 
-    /// Returns the name.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns the partition in the ARNs of a Region.
 pub(crate) fn partition(region: &str) -> &'static str {
     match region.split('-').next() {
         Some("cn") => "aws-cn",

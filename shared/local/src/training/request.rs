@@ -16,7 +16,6 @@ const RUNTIME_SECONDS_DEFAULT: u64 = 86_400;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Invalid(pub(crate) String);
 
-/// A validated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobRequest {
     pub(crate) name: String,
@@ -137,7 +136,6 @@ struct Tag {
 }
 
 impl JobRequest {
-    /// Validates the request.
     pub(crate) fn parse(request: &Value) -> Result<Self, Invalid> {
         constraint::check_training_job(request)?;
         let fields = Fields::deserialize(request)?;
@@ -177,7 +175,6 @@ fn duplicate(value: &str, member: &str, rule: &str) -> Invalid {
     ))
 }
 
-/// Parses the `Tags` of a request.
 pub(crate) fn tags(request: &Value) -> Result<BTreeMap<String, String>, Invalid> {
     constraint::check_tags(request)?;
     unique_tags(request)

@@ -64,7 +64,6 @@ pub fn shim_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The stage of this process.
 enum Stage<'a> {
     Host { lock: PathBuf, parent: i32, command: &'a [OsString] },
     Guard { parent: i32, command: &'a [OsString] },

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
     count: u32,
@@ -27,7 +26,6 @@ pub(crate) struct Held {
     _permit: OwnedSemaphorePermit,
 }
 
-/// The place of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) number: u32,

@@ -33,7 +33,6 @@ const NEW_PREFIX: &str = ".new-";
 /// The maximum number of characters of a checkpoint address in its folder's name.
 const ADDRESS_SHOWN_MAX: usize = 100;
 
-/// The paths of the folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     root: PathBuf,
@@ -209,7 +208,6 @@ fn write_synced(path: &Path, record: &Record) -> io::Result<()> {
     file.sync_data()
 }
 
-/// A job read from disk.
 #[derive(Debug)]
 pub(crate) enum Found {
     Job(Box<Record>, Box<JobRequest>),
@@ -273,7 +271,6 @@ pub(crate) fn last_heartbeat(layout: &Layout) -> Option<Time> {
     fs::metadata(layout.heartbeat()).and_then(|metadata| metadata.modified()).ok().map(clock::time)
 }
 
-/// Opens the heartbeat file and writes a heartbeat.
 pub(crate) fn open_heartbeat(layout: &Layout) -> Result<File, OpenError> {
     let path = layout.heartbeat();
     let file = open_lock(&path).map_err(open_error("open", &path))?;
@@ -281,7 +278,6 @@ pub(crate) fn open_heartbeat(layout: &Layout) -> Result<File, OpenError> {
     Ok(file)
 }
 
-/// Writes a heartbeat.
 pub(crate) fn touch(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }

@@ -22,7 +22,6 @@ struct Chunk {
     bytes: usize,
 }
 
-/// The buffer.
 #[derive(Debug)]
 pub(super) struct Buffer {
     waiting: VecDeque<Chunk>,
@@ -85,7 +84,6 @@ impl Buffer {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Marks the end of the feed.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }

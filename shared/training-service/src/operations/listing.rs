@@ -15,7 +15,6 @@ const PAGE_JOBS_DEFAULT: usize = 10;
 const PAGE_JOBS_MAX: usize = 100;
 const NAME_LENGTH_MAX: usize = 63;
 
-/// Answers a `ListTrainingJobs` request.
 pub(super) async fn list(training: &TrainingService, members: &Value) -> Result<Answer, ApiError> {
     let query = Query::read(members)?;
     Ok(Some(query.page(training.summaries().await)))

@@ -6,7 +6,6 @@ use crate::trial::Trial;
 /// What the sampler learns from the end of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lesson {
-    /// Its values.
     Values,
     /// That its configuration is bad, whatever values it logged.
     Bad,

@@ -84,7 +84,6 @@ impl Bill {
         }
     }
 
-    /// Books `seconds` for `amount`.
     pub(crate) fn book(&mut self, seconds: u64, amount: MicroUsd) {
         self.stage = Stage::Booked { seconds, amount, read_at: self.read_at() };
     }

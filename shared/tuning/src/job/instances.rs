@@ -6,7 +6,6 @@ use crate::unit::time::Time;
 /// Whether a job has instances, as far as facts show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instances {
-    /// It has had instances.
     pub(crate) had: bool,
     /// It has had instances since its last interruption.
     pub(crate) regained: bool,

@@ -117,7 +117,6 @@ impl Ledger {
         self.record_standing();
     }
 
-    /// Frees a reservation and books its bill.
     pub(crate) fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd) {
         self.reserved = self.reserved.minus(reservation);
         self.spent = self.spent.plus(bill);

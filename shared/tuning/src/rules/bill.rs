@@ -14,7 +14,6 @@ use crate::unit::time::Time;
 pub(crate) const BOOKED: Rule =
     Rule { next: |view| booked(view.definition, view.state), wakes: never, folds_first: nothing };
 
-/// Orders bills to be read.
 pub(crate) const READ: Rule = Rule { next: |view| read(view.state), wakes: never, folds_first: nothing };
 
 /// Settles a job in full whose bill never comes.

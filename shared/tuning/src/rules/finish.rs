@@ -25,7 +25,6 @@ pub(crate) const ENDING: Rule = Rule {
     folds_first: waiting_jobs,
 };
 
-/// Ends a search that is over.
 pub(crate) const END: Rule = Rule {
     next: |view| match view.outlook() {
         Outlook::Over(why) => end(view.definition, view.state, why.clone()),

@@ -15,14 +15,12 @@ use crate::unit::money::MicroUsd;
 pub(crate) const OVERRUN: Rule =
     Rule { next: |view| overrun(view.state), wakes: never, folds_first: nothing };
 
-/// Publishes a long lack of capacity.
 pub(crate) const CAPACITY_LACKING: Rule = Rule {
     next: |view| capacity_lacking(view.state),
     wakes: |view| view.by_facts(view.state.long_lack_at()),
     folds_first: nothing,
 };
 
-/// Publishes that a level of a cap was reached.
 pub(crate) const LEVEL_REACHED: Rule =
     Rule { next: |view| level_reached(view.definition, view.state), wakes: never, folds_first: nothing };
 

@@ -14,7 +14,6 @@ use crate::unit::ids::count;
 use crate::unit::limits::SETTLE_DEADLINE;
 use crate::unit::time::Time;
 
-/// Settles warm pools.
 pub(crate) const SETTLED: Rule = Rule {
     next: |view| settled(view.definition, view.state),
     wakes: |view| view.by_clock(deadlines(view.state)),
@@ -112,7 +111,6 @@ fn lacks_money(definition: &Definition, state: &State) -> bool {
     start::can_start(definition, state) && !fits_cap(definition, state, longest.worst_case)
 }
 
-/// Returns the pools that time `at` would settle in full.
 pub(crate) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = &Pool> {
     state.pools.iter().filter(move |pool| settle_at(pool) <= at)
 }

@@ -33,7 +33,6 @@ use crate::unit::ids::{BracketId, CohortId, Place, RungId, count};
 pub(crate) const RESOURCE_REPEATED: Rule =
     Rule { next: |view| resource_repeated(view.definition, view.state), wakes: never, folds_first: nothing };
 
-/// Promotes the trials of a closed rung.
 pub(crate) const CLOSED_RUNG: Rule =
     Rule { next: |view| closed_rung(view.definition, view.state), wakes: never, folds_first: nothing };
 

@@ -7,7 +7,6 @@ use crate::rules::{Rule, last_epoch, nothing, overrun, promote, refit, silence, 
 use crate::state::{State, Status};
 use crate::trial::diverged::diverged;
 
-/// Stops the next job that has to stop.
 pub(crate) const STOP: Rule = Rule {
     next: |view| order(view.definition, view.state),
     wakes: |view| {

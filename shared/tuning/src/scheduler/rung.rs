@@ -43,7 +43,6 @@ impl Rung {
         insert(&mut self.arrivals, direction, arrival);
     }
 
-    /// Records that an arrival waits.
     pub(crate) fn wait(&mut self, direction: Direction, arrival: Arrival) {
         insert(&mut self.waiting, direction, arrival);
     }
@@ -62,7 +61,6 @@ impl Rung {
         }
     }
 
-    /// Records that `more` arrivals continue.
     pub(crate) fn add_continued(&mut self, more: u32) {
         self.continued = self.continued.saturating_add(more);
     }

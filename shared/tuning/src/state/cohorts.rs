@@ -39,7 +39,6 @@ impl State {
         self.cohorts.iter_mut().find(|cohort| cohort.id == id)
     }
 
-    /// Changes a rung of a cohort.
     pub(crate) fn with_rung(
         &mut self,
         definition: &Definition,
@@ -101,7 +100,6 @@ impl State {
     }
 }
 
-/// Returns the trials of one round of a bracket.
 fn slots(definition: &Definition, bracket: BracketId) -> u32 {
     definition.plan().brackets().get(bracket.index()).map_or(1, BracketPlan::trials)
 }

@@ -103,7 +103,6 @@ impl State {
         self.billing.retain(|(_, job)| !job.bill.is_final());
     }
 
-    /// Settles a warm pool.
     pub(crate) fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
         let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
         let pool = self.pools.remove(index);
@@ -136,7 +135,6 @@ impl State {
     }
 }
 
-/// Returns the warm pool of a billed job that kept its instances.
 fn kept_instances(definition: &Definition, key: JobKey, job: &Job) -> Option<Pool> {
     let never_ran = job.started().is_none() && job.bill.seconds().unwrap_or(0) == 0;
     if job.order.limits.keep_alive_seconds == 0 || never_ran {

@@ -55,7 +55,6 @@ pub struct Stream {
     pub repeats_value: Option<bool>,
 }
 
-/// What one line changed.
 #[derive(Default)]
 pub(crate) struct Entered {
     /// Whether the trial changed.

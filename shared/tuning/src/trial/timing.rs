@@ -38,7 +38,6 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// Returns the goal of a job for `rung`.
     pub(crate) fn of_rung(definition: &Definition, bracket: BracketId, rung: RungId) -> Self {
         Self::at(definition, definition.goal(bracket, rung))
     }

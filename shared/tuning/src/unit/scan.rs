@@ -10,7 +10,6 @@ thread_local! {
     static ENTRIES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts one entry.
 pub(crate) fn count_entry() {
     if cfg!(debug_assertions) {
         ENTRIES.set(ENTRIES.get().saturating_add(1));

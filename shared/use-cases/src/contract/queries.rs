@@ -7,7 +7,6 @@ use wire::item::{Item, Key, MAX_ITEM_BYTES};
 use super::{Case, assert_refused, page, put, sized};
 use crate::ports::table::{Condition, Page, Query, Table};
 
-/// Returns the cases of queries.
 pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
     cases![
         a_query_reads_a_prefix_in_either_order,

@@ -210,7 +210,6 @@ fn request<S: Stage>(stage: &S, name: &str, program: Program) -> Option<Value> {
     Some(request)
 }
 
-/// Creates a job and returns its name.
 async fn create<S: Stage>(stage: &S, number: u32, program: Program) -> Option<String> {
     let name = stage.name(number);
     let request = request(stage, &name, program)?;

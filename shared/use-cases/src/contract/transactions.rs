@@ -7,7 +7,6 @@ use wire::item::{Item, Key, MAX_ITEM_BYTES};
 use super::{Case, assert_refused, conflict, page, put, sized, token};
 use crate::ports::table::{Condition, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, Query, Table, Write};
 
-/// Returns the cases of transactions.
 pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
     cases![
         a_transaction_performs_all_writes_or_none,

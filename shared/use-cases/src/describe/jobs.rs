@@ -14,7 +14,6 @@ use super::Place;
 use crate::ports::table::{Query, Table};
 use crate::store::{Loaded, Store, StoreError, Tuning};
 
-/// Returns the entry of a training job.
 pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> TrainingJobSummary {
     let name = training_job_name(&tuning.id, job.job);
     let over = job.concluded || job.cost.is_some() || job.never_started;

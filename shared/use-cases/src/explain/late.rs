@@ -21,7 +21,6 @@ use super::words;
 use crate::ports::table::{Query, Table};
 use crate::store::{Store, StoreError};
 
-/// Stored facts per page.
 const FACTS_PER_PAGE: usize = 200;
 
 /// The trial's values and the rungs that read them early.

@@ -56,7 +56,6 @@ impl Trail<'_> {
         }
     }
 
-    /// Returns the entry for the end of the trial.
     pub(super) fn finished(&mut self, state: &State, job: Option<JobKey>, how: &TrialEnd) -> NewEntry {
         if let TrialEnd::Stopped(StopWhy::Rung { rung }) = how
             && let Some(entry) = self.not_promoted(state, *rung)

@@ -23,7 +23,6 @@ pub(super) const LOG_REST_ORDERED: &str =
 pub(super) const LOG_READ_ORDERED: &str = "the training program restarted: the controller reads the stored log before \
     it compares the trial, because a lost line would give a wrong epoch";
 
-/// Returns the direction in which the objective improves.
 pub(super) fn direction(objective: Objective) -> &'static str {
     match objective {
         Objective::Maximize => "Maximize",
@@ -31,7 +30,6 @@ pub(super) fn direction(objective: Objective) -> &'static str {
     }
 }
 
-/// Returns the reason for an attempt.
 pub(super) fn attempt(JobKey { rung, attempt, .. }: JobKey, retry: Option<RetryWhy>) -> String {
     match retry {
         None if rung > RungId(0) => format!("attempt {attempt}: promoted to rung {rung}"),
@@ -53,7 +51,6 @@ fn retried(why: RetryWhy) -> &'static str {
     }
 }
 
-/// A training job was ordered.
 pub(super) fn ordered(
     definition: &Definition,
     why: &str,
@@ -75,13 +72,11 @@ pub(super) fn interrupted(times: u32) -> String {
     format!("the training service interrupted its instances (interruption {times})")
 }
 
-/// The trial was compared at a rung.
 pub(super) fn judged(compared: &Comparison) -> String {
     let Comparison { rung, level, epoch, rule, .. } = compared;
     format!("{}: {rule}", words::place(*rung, *level, *epoch))
 }
 
-/// The trial was promoted.
 pub(super) fn promoted(compared: &Comparison, next: Epochs) -> String {
     format!("{}: {}", words::promoted(compared.rung, next), compared.rule)
 }
@@ -96,7 +91,6 @@ pub(super) fn not_promoted(compared: &Comparison) -> String {
     format!("the trial is over: {}: {}", words::not_promoted(compared.rung), compared.rule)
 }
 
-/// The trial waits at a rung.
 pub(super) fn waits(rung: RungId, level: Epochs, resource: Epochs, job: Option<&ExplainedJob>) -> String {
     format!("{}{}", words::waits(rung, level, resource), billed(job))
 }
@@ -117,7 +111,6 @@ pub(super) fn awaited(why: RetryWhy, not_before: Time, job: Option<&ExplainedJob
     format!("{}{}", words::awaited(why, not_before, message), billed(job))
 }
 
-/// The trial is over.
 pub(super) fn finished(how: &TrialEnd, job: Option<&ExplainedJob>) -> String {
     let limit = job.map(|job| job.max_runtime_in_seconds);
     format!("the trial is over: {}{}", words::end(how, limit), billed(job))

@@ -106,7 +106,6 @@ fn described(job: JobKey, description: &Description) -> Option<(Recorded, u64)> 
     Some((recorded, billable_seconds))
 }
 
-/// Returns the state in a description, as a fact.
 pub(crate) fn state_fact(job: JobKey, description: &Description) -> Recorded {
     let at = description.modified;
     let fact = Fact::JobStateChanged {
@@ -119,7 +118,6 @@ pub(crate) fn state_fact(job: JobKey, description: &Description) -> Recorded {
     Recorded { key: format!("described-state#{}#{at}", description.secondary_status), at, fact }
 }
 
-/// Returns the phase in a description.
 pub(crate) fn phase(description: &Description) -> JobPhase {
     classify(&description.status, &description.secondary_status, description.failure_reason.as_deref())
 }

@@ -29,7 +29,6 @@ const STEPS_MAX: usize = 64;
 /// Steps read per page. Most decisions are carried out before many more steps follow.
 const STEPS_PAGE: usize = 4;
 
-/// An event to publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Announcement {
     /// The first job of the tuning was started.
@@ -49,7 +48,6 @@ pub(crate) enum Decision {
     Promoted(JobKey),
 }
 
-/// The numbers in the ruling.
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
     value: Option<f64>,
@@ -86,7 +84,6 @@ impl Decision {
         }
     }
 
-    /// Returns the rung at which the decision was made.
     fn rung(self) -> RungId {
         match self {
             Self::Stopped(_, rung) => rung,

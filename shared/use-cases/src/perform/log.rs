@@ -24,11 +24,9 @@ const CLOCKS: Millis = Millis::from_seconds(3_600);
 /// Length of the end of a flooded log that is read too.
 const LOG_TAIL: Millis = Millis::from_seconds(300);
 
-/// The log of a job.
 pub(crate) struct Log<'a, T, J, B, C> {
     pub(crate) actuator: &'a Actuator<T, J, B, C>,
     pub(crate) tuning: &'a Tuning,
-    /// The name of the job.
     pub(crate) name: &'a str,
     pub(crate) job: JobKey,
 }
@@ -201,7 +199,6 @@ impl Search {
 struct Excerpt {
     search: Search,
     facts: Vec<Recorded>,
-    /// Number of pages.
     pages: usize,
     /// Whether this is the rest of the log, or why reading stopped.
     whole: Result<bool, TrainingJobsError>,

@@ -62,7 +62,6 @@ where
         }
     }
 
-    /// Returns the outcome of a create that failed.
     async fn handle_create_error(
         &self,
         row: &ActionRow,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use tuning::state::State;
 use tuning::trial::Trial;
 
-/// Entries by tuning.
 #[derive(Debug)]
 pub(super) struct Cache<V> {
     entries: BTreeMap<String, (V, usize)>,

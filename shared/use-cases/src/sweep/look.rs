@@ -37,7 +37,6 @@ const EVENT_LATE: Millis = Millis::from_seconds(60);
 /// The same of a line: CloudWatch Logs delivers "usually less than three minutes" after it.
 const LINE_LATE: Millis = Millis::from_seconds(240);
 
-/// The result of a check.
 #[derive(Debug, Clone, Copy, Default)]
 struct Looked {
     /// A fact was stored before, so the decider seems not to have received it.

@@ -7,7 +7,6 @@ use wire::stored::{self, ACTIVE};
 use crate::ports::table::{Page, Query, Table};
 use crate::store::{Store, StoreError};
 
-/// IDs per page.
 const PAGE_IDS: usize = 100;
 
 /// The first page of the active tunings, from the first query of the sweep.

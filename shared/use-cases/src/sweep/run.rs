@@ -22,7 +22,6 @@ const MISSED: Millis = Millis::from_seconds(15);
 /// The same of reads.
 const LEFT: Millis = Millis::from_seconds(120);
 
-/// A running sweep.
 #[derive(Debug)]
 pub(super) struct Run {
     /// When the sweep began.
@@ -52,7 +51,6 @@ pub(super) struct Run {
     stuck: BTreeSet<String>,
 }
 
-/// An action that is due.
 #[derive(Debug)]
 pub(super) struct DueAction {
     pub(super) id: String,

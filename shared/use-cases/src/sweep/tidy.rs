@@ -17,9 +17,7 @@ use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-/// Names of tunings that one pass reads.
 const NAMES_PER_PASS: usize = 100;
-/// Deleted tunings that one pass reads.
 const DELETED_PER_PASS: usize = 100;
 
 impl<T, J, B, C> Sweeper<T, J, B, C>

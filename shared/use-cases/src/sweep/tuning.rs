@@ -359,16 +359,13 @@ where
         Ok(record::put(&*self.store.table, id, fact).await? == Put::Known)
     }
 
-    /// Returns the current time.
     pub(super) fn now(&self) -> Time {
         self.actuator.clock.now()
     }
 }
 
-/// A due start and its result.
 pub(super) type Start = (DueAction, Option<Result<Performed, StoreError>>);
 
-/// Counts the results of starts.
 pub(super) fn record_starts(run: &mut Run, starts: Vec<Start>) {
     for (DueAction { id, action, after }, result) in starts {
         match result {
@@ -383,7 +380,6 @@ pub(super) fn record_starts(run: &mut Run, starts: Vec<Start>) {
     }
 }
 
-/// Returns the actions of all tunings in turns.
 fn in_turns(actions: Vec<DueAction>) -> Vec<DueAction> {
     let mut before: BTreeMap<String, usize> = BTreeMap::new();
     let numbered = actions.into_iter().map(|due| {

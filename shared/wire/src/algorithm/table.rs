@@ -29,7 +29,6 @@ const fn required(name: &'static str) -> Resource {
 /// `epoch=0`, in lines of the form `#quality_metric: ...`.
 const QUALITY_EPOCH: Option<Epochs> = Some(Epochs { pattern: "epoch=([0-9]+)", base: 0, per_attempt: true });
 
-/// The default row.
 const PLAIN: Algorithm = Algorithm {
     title: "",
     names: &[],

@@ -35,7 +35,6 @@ pub(super) fn narrow(walked: &mut Walk, request: &Request) {
     }
 }
 
-/// Returns whether a rule reads the field of `row`.
 fn reads(rule: &Rule, row: &Constraint) -> bool {
     rows().any(|named| named.rules.contains(&rule.name) && is_within(row.path, named.path))
 }

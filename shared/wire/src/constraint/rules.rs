@@ -16,7 +16,6 @@ pub struct Rule {
     pub name: &'static str,
     /// The requirement in one phrase.
     pub about: &'static str,
-    /// Returns the violations in a request.
     pub(super) check: fn(&Request) -> Vec<Violation>,
 }
 
@@ -73,7 +72,6 @@ fn violation(path: &str, message: &str) -> Violation {
     Violation { path: path.to_owned(), message: format!("{message} (at '{path}')") }
 }
 
-/// Returns the violation at `path` if `broken`.
 fn when(broken: bool, path: &str, message: &str) -> Vec<Violation> {
     if broken { vec![violation(path, message)] } else { Vec::new() }
 }

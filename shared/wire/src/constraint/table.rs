@@ -20,5 +20,4 @@ const INSTANCE_TYPE: &str = r"ml\.[a-z0-9-]+\.[a-z0-9-]+";
 const S3_URI: &str = "(https|s3)://([^/]+)/?(.*)";
 /// Pattern of an input URI. The local service also reads `file:///`; SageMaker rejects such a URI.
 const INPUT_URI: &str = "(https|s3)://([^/]+)/?(.*)|file:///.+";
-/// Pattern of a KMS key.
 const KMS_KEY: &str = "[a-zA-Z0-9:/_-]*";

@@ -122,7 +122,6 @@ impl Walk {
         }
     }
 
-    /// Returns the name of a member as messages show it.
     fn member(&self, name: &str) -> String {
         let mut letters = name.chars();
         match (self.style, letters.next()) {

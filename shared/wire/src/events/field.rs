@@ -20,12 +20,10 @@ pub(super) fn present<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// Returns a required string field.
 pub(super) fn text<'a>(object: &'a Value, name: &str, path: &'static str) -> Result<&'a str, Unreadable> {
     optional_text(object, name, path)?.ok_or(Unreadable::Field { path, expected: "a string" })
 }
 
-/// Returns an optional string field.
 pub(super) fn optional_text<'a>(
     object: &'a Value,
     name: &str,

@@ -45,7 +45,6 @@ impl Strategy {
     }
 }
 
-/// `EpochNumbering`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum EpochNumbering {
     /// A restarted job continues its numbers.
@@ -54,7 +53,6 @@ pub(crate) enum EpochNumbering {
     PerAttempt,
 }
 
-/// `SpotFallback`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum SpotFallback {
     /// Failing jobs stay on spot instances.
@@ -63,7 +61,6 @@ pub(crate) enum SpotFallback {
     OnDemand,
 }
 
-/// `Refit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum Refit {
     /// No further training.
@@ -81,7 +78,6 @@ pub(crate) enum EarlyStopping {
     Auto,
 }
 
-/// `CompleteOnConvergence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum CompleteOnConvergence {
     /// The tuning job goes on although it no longer improves.
@@ -136,7 +132,6 @@ macro_rules! fields {
 }
 
 fields! {
-    /// A request.
     Fields {
         name: Option<String> = "HyperParameterTuningJobName",
         config: Config = "HyperParameterTuningJobConfig",
@@ -281,7 +276,6 @@ fields! {
         s3_uri: Option<String> = "S3Uri",
     }
 
-    /// `Controller`.
     Controller {
         max_cost_usd: Option<Number> = "MaxCostUsd",
         instance_prices: Option<Map<String, Value>> = "InstancePricesUsdPerHour",

@@ -18,7 +18,6 @@ const VARIABLE: &str = "HYPERBAND_";
 /// The place beside `Controller` that sets a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// `Tags`.
     Tag,
     /// `TrainingJobDefinition.Environment`.
     Variable,

@@ -138,7 +138,6 @@ impl Request {
         others.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// Returns `MetricDefinitions` of the request.
     pub(crate) fn metric_definitions(&self) -> &[MetricDefinition] {
         &self.fields.job.algorithm.metric_definitions
     }
@@ -198,7 +197,6 @@ impl Request {
     }
 }
 
-/// Returns whether a pattern finds a value in a line.
 fn finds_value(pattern: &str, line: &str) -> bool {
     MetricPattern::new(pattern, None)
         .is_ok_and(|pattern| matches!(pattern.explain(line), Explanation::Value { .. }))

@@ -22,7 +22,6 @@ pub(crate) enum Kind {
     Categorical,
 }
 
-/// An invalid range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeError {
     /// Path of the invalid field.

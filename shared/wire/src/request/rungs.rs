@@ -12,7 +12,6 @@ use super::Request;
 use crate::algorithm::Resume;
 use crate::forecast::{self, Setting, Times};
 
-/// `RungExecution` as the request sets it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum GivenRungExecution {
     /// The request decides, see [`Request::rungs`].

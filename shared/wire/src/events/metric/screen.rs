@@ -93,11 +93,9 @@ enum Change {
     EraseAfter,
     /// The text before the cursor is erased.
     EraseBefore,
-    /// The line is erased.
     EraseAll,
 }
 
-/// One line of a terminal.
 #[derive(Default)]
 struct Screen {
     characters: Vec<char>,

@@ -79,7 +79,6 @@ fn instance_type(body: &Value) -> &str {
     }
 }
 
-/// Sets a missing member at a path of member names.
 fn set(members: &mut Map<String, Value>, path: &str, value: Value) {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let member = members.entry(name).or_insert(Value::Null);
