@@ -5,26 +5,26 @@ use wire::change::LimitsChange;
 
 use crate::arguments::{Change, Output};
 use crate::failure::{Exit, Failure};
-use crate::orders::{OrderOutcome, Place};
 use crate::output::{print_json, print_out};
 use crate::stop::already_ended;
 use crate::text::usd;
+use crate::tunings::{OrderOutcome, Tunings};
 
 pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
     let limits = options.limits();
     // Validates the limits before any request.
     LimitsChange::parse(limits.body().to_string().as_bytes())
         .map_err(|error| Failure::invalid_request(&error))?;
-    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
-    let name = place.name(&options.name).await?;
-    if let OrderOutcome::AlreadyEnded(status) = place.change(&name, &limits).await? {
+    let tunings = Tunings::open_writable(&options.place).await?;
+    let name = tunings.name(&options.name).await?;
+    if let OrderOutcome::AlreadyEnded(status) = tunings.change(&name, &limits).await? {
         return Err(if status == "Stopping" {
             Failure::usage(format!("the tuning {name} is stopping: its limits cannot be changed"))
         } else {
             already_ended(&name, &status, &options.place.location_options())
         });
     }
-    let running = place.is_running();
+    let running = tunings.is_running();
     match options.output {
         Output::Json => print_json(&json(&name, &limits, running)),
         Output::Text => {

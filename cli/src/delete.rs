@@ -4,20 +4,20 @@ use serde_json::json;
 
 use crate::arguments::{Delete, Output};
 use crate::failure::{Exit, Failure};
-use crate::orders::Place;
 use crate::output::{print_err, print_json, print_out};
 use crate::question;
+use crate::tunings::Tunings;
 
 pub(crate) async fn delete(options: Delete) -> Result<Exit, Failure> {
-    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
-    let name = place.name(&options.name).await?;
+    let tunings = Tunings::open_writable(&options.place).await?;
+    let name = tunings.name(&options.name).await?;
     let plan = format!("this deletes the requests, decisions and values of {name}");
     let question = format!("{plan}; its models and checkpoints stay. continue?");
     if !options.yes && !question::confirmed(&plan, &question)? {
         print_err("nothing was deleted\n");
         return Ok(Exit::Done);
     }
-    place.delete(&name).await?;
+    tunings.delete(&name).await?;
     match options.output {
         Output::Json => print_json(&json!({"HyperParameterTuningJobName": name, "Deleted": true})),
         Output::Text => print_out(&format!("deleted {name}; its models and checkpoints stay\n")),

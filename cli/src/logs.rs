@@ -11,13 +11,12 @@ mod printer;
 use tuning::state::failures::cause;
 use wire::describe::TrainingJobSummary;
 
-use crate::arguments::{Logs, Where};
-use crate::data::Data;
+use crate::arguments::Logs;
 use crate::failure::{Exit, Failure};
 use crate::output::print_err;
 use crate::page::Page;
-use crate::remote::Remote;
 use crate::signals::Signals;
+use crate::tunings::Tunings;
 use choice::{NoJob, choose};
 use printer::Printer;
 
@@ -30,21 +29,15 @@ pub(crate) async fn logs(options: Logs) -> Result<Exit, Failure> {
 }
 
 async fn print_log(options: &Logs) -> Result<Exit, Failure> {
-    match options.place.place().map_err(Failure::usage)? {
-        Where::Endpoint(endpoint) => {
-            let remote = Remote::connect(endpoint).await?;
-            let page = remote.page(&options.name).await?;
-            let job = chosen(&page, options)?;
-            let mut printer = Printer::new(&page, job, options);
-            cloud::print_log(&remote, &page, job, options, &mut printer).await?;
-        }
-        Where::Folder(folder) => {
-            let data = Data::existing(&folder).await?;
+    let tunings = Tunings::open(&options.place).await?;
+    let page = tunings.page(&options.name).await?;
+    let job = chosen(&page, options)?;
+    let mut printer = Printer::new(&page, job, options);
+    match &tunings {
+        Tunings::Endpoint(remote) => cloud::print_log(remote, &page, job, options, &mut printer).await?,
+        Tunings::Folder(data) => {
             let row = data.find(&options.name).await?;
-            let page = Page::of(&data.store, &folder, &row.id).await?;
-            let job = chosen(&page, options)?;
-            let mut printer = Printer::new(&page, job, options);
-            local::print_log(&data, &row.id, job, options, &mut printer).await?;
+            local::print_log(data, &row.id, job, options, &mut printer).await?;
         }
     }
     Ok(Exit::Done)

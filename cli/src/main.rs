@@ -24,7 +24,6 @@ mod log_hint;
 mod logs;
 mod metrics;
 mod model;
-mod orders;
 mod output;
 mod page;
 mod plan;
@@ -44,6 +43,7 @@ mod submit;
 mod text;
 #[cfg(feature = "aws")]
 mod training_service;
+mod tunings;
 mod warning;
 mod watch;
 mod whole;

@@ -9,25 +9,17 @@ use std::path::Path;
 use serde_json::json;
 use wire::describe::TrainingJobSummary;
 
-use crate::arguments::{Model, Output, Where};
-use crate::data::Data;
+use crate::arguments::{Model, Output};
 use crate::event_text::rounded;
 use crate::failure::{Exit, Failure};
 use crate::location::Location;
 use crate::output::{print_err, print_json, print_out};
-use crate::page::{Page, configuration};
-use crate::remote::Remote;
+use crate::page::configuration;
 use crate::text::{clean, maybe, quoted};
+use crate::tunings::Tunings;
 
 pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
-    let page = match options.place.place().map_err(Failure::usage)? {
-        Where::Endpoint(endpoint) => Remote::connect(endpoint).await?.page(&options.name).await?,
-        Where::Folder(folder) => {
-            let data = Data::existing(&folder).await?;
-            let row = data.find(&options.name).await?;
-            Page::of(&data.store, &folder, &row.id).await?
-        }
-    };
+    let page = Tunings::open(&options.place).await?.page(&options.name).await?;
     let name = clean(page.name());
     let none = || Failure::usage(format!("the tuning {name} has no best training job yet"));
     let (job, location) = page.best_model().ok_or_else(none)?;

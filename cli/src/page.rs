@@ -57,7 +57,11 @@ pub(crate) fn gone(id: &str) -> Failure {
 
 impl Page {
     /// Reads tuning `id` of a data directory.
-    pub(crate) async fn of<T: Table>(store: &Store<T>, folder: &Path, id: &str) -> Result<Self, Failure> {
+    pub(crate) async fn of_folder<T: Table>(
+        store: &Store<T>,
+        folder: &Path,
+        id: &str,
+    ) -> Result<Self, Failure> {
         let place = place_of(folder);
         let described = describe::describe(store, &place, id).await?.ok_or_else(|| gone(id))?;
         let jobs = describe::jobs(store, &place, id).await?.ok_or_else(|| gone(id))?;

@@ -50,7 +50,7 @@ pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(String, 
 async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Failure> {
     let data = Data::existing(folder).await?;
     let row = data.find(name).await?;
-    let known = Page::of(&data.store, data.folder(), &row.id).await?;
+    let known = Page::of_folder(&data.store, data.folder(), &row.id).await?;
     let document = ::report::read(&data.store, &place_of(folder), &row.id).await?;
     let mut document = document.ok_or_else(|| page::gone(&row.id))?;
     document.head.model = known.best_model().map(|(_, location)| location.text());

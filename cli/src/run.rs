@@ -309,7 +309,7 @@ impl Session {
 
     /// Prints the result of a tuning that has ended, and returns the exit code.
     async fn print_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
-        let page = Page::of(store, &self.data_dir, id).await?;
+        let page = Page::of_folder(store, &self.data_dir, id).await?;
         match self.output {
             Output::Json => {
                 print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs}));

@@ -6,17 +6,17 @@ use serde_json::json;
 
 use crate::arguments::{Output, Stop};
 use crate::failure::{Exit, Failure};
-use crate::orders::{OrderOutcome, Place};
 use crate::output::{print_json, print_out};
+use crate::tunings::{OrderOutcome, Tunings};
 
 pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
-    let place = Place::open(options.place.place().map_err(Failure::usage)?).await?;
-    let Some(name) = &options.name else { return all::stop_all(&options, &place).await };
-    let name = place.name(name).await?;
-    if let OrderOutcome::AlreadyEnded(status) = place.stop(&name).await? {
+    let tunings = Tunings::open_writable(&options.place).await?;
+    let Some(name) = &options.name else { return all::stop_all(&options, &tunings).await };
+    let name = tunings.name(name).await?;
+    if let OrderOutcome::AlreadyEnded(status) = tunings.stop(&name).await? {
         return Err(already_ended(&name, &status, &options.place.location_options()));
     }
-    let running = place.is_running();
+    let running = tunings.is_running();
     match options.output {
         Output::Json => {
             print_json(&json!({

@@ -155,7 +155,7 @@ async fn local(
         }
     }
     progress.end();
-    let page = Page::of(&data.store, data.folder(), &row.id).await?;
+    let page = Page::of_folder(&data.store, data.folder(), &row.id).await?;
     Ok(print_result(&page, location_options, &logs(), output))
 }
 

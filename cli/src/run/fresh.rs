@@ -10,9 +10,9 @@ use use_cases::ports::Clock;
 
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::orders::delete_ended;
 use crate::output::print_err;
 use crate::signals::Signals;
+use crate::tunings::delete_ended;
 
 /// Requests the stop of the tuning `name` if it was interrupted, so that the host continues no job of it. Returns its id.
 /// `None` if there is no such tuning.

@@ -106,7 +106,7 @@ impl Ends {
             // It was deleted.
             self.known.remove(id);
         } else if has_ended(&self.store, id).await? {
-            let page = Page::of(&*self.store, &self.data_dir, id).await?;
+            let page = Page::of_folder(&*self.store, &self.data_dir, id).await?;
             let why = page.why().map_or_else(String::new, |why| format!(", {why}"));
             print_err(&format!("ended {}: {}{why}\n", page.name(), page.status()));
             self.known.insert(id.to_owned(), true);

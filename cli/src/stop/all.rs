@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Output, Stop};
 use crate::failure::{Exit, Failure};
-use crate::orders::{Active, OrderOutcome, Place};
 use crate::output::{print_err, print_json, print_out};
 use crate::question;
+use crate::tunings::{Active, OrderOutcome, Tunings};
 
-pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Failure> {
+pub(super) async fn stop_all(options: &Stop, tunings: &Tunings) -> Result<Exit, Failure> {
     // An error with one tuning must not prevent the stop of the others.
-    let (tunings, mut failures) = place.active().await?;
-    if !tunings.is_empty() && !options.yes && !confirmed(&tunings)? {
+    let (active, mut failures) = tunings.active().await?;
+    if !active.is_empty() && !options.yes && !confirmed(&active)? {
         print_err("nothing was stopped\n");
         return Ok(print_failures(&failures));
     }
     let mut ordered = Vec::new();
-    for tuning in &tunings {
-        let (result, status) = match place.stop(&tuning.name).await {
+    for tuning in &active {
+        let (result, status) = match tunings.stop(&tuning.name).await {
             Ok(OrderOutcome::Accepted) => {
                 (if tuning.stopping { "already stopping" } else { "stopping" }, "Stopping".to_owned())
             }
@@ -35,14 +35,14 @@ pub(super) async fn stop_all(options: &Stop, place: &Place) -> Result<Exit, Fail
             "HyperParameterTuningJobStatus": status,
         }));
     }
-    let (running, ordered_none) = (place.is_running(), ordered.is_empty());
+    let (running, ordered_none) = (tunings.is_running(), ordered.is_empty());
     match options.output {
         Output::Json => {
             print_json(
                 &json!({"HyperParameterTuningJobSummaries": Value::Array(ordered), "Running": running}),
             );
         }
-        Output::Text if tunings.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
+        Output::Text if active.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
         Output::Text if running || ordered_none => {}
         Output::Text => print_out(
             "no `hyperband run` is active, so a stop takes effect when you continue its tuning: hyperband resume NAME\n",

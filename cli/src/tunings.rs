@@ -1,10 +1,11 @@
-//! Sends stops, changes of limits and deletions to a data directory or an endpoint. In a data directory, the active
-//! `run` performs them.
+//! The tunings of a data directory or an endpoint: their pages, stops, changes of limits and deletions. In a data
+//! directory, the active `run` performs these.
 
 use std::path::Path;
 
 use api_client::ClientError;
 use local::host::SystemClock;
+use serde_json::Value;
 use use_cases::active::active;
 use use_cases::change::{ChangeError, change};
 use use_cases::delete::{DeleteError, delete_found, purge};
@@ -16,15 +17,17 @@ use wire::change::LimitsChange;
 use wire::describe::TuningSummary;
 use wire::stored;
 
-use crate::arguments::Where;
+use crate::arguments::{Source, Where};
 use crate::data::Data;
 use crate::failure::Failure;
+use crate::log_hint::LogHint;
+use crate::page::Page;
 use crate::record::RunRecord;
 use crate::remote::{Remote, failed};
 
 /// An open data directory or a connected endpoint.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Tunings {
     Folder(Box<Data>),
     Endpoint(Box<Remote>),
 }
@@ -44,16 +47,50 @@ pub(crate) enum OrderOutcome {
     AlreadyEnded(String),
 }
 
-impl Place {
-    pub(crate) async fn open(place: Where) -> Result<Self, Failure> {
-        Ok(match place {
-            Where::Folder(folder) => {
-                let data = Data::existing(&folder).await?;
-                data.require_writable()?;
-                Self::Folder(Box::new(data))
-            }
+impl Tunings {
+    pub(crate) async fn open(source: &Source) -> Result<Self, Failure> {
+        Ok(match source.place().map_err(Failure::usage)? {
+            Where::Folder(folder) => Self::Folder(Box::new(Data::existing(&folder).await?)),
             Where::Endpoint(endpoint) => Self::Endpoint(Box::new(Remote::connect(endpoint).await?)),
         })
+    }
+
+    /// Like [`Tunings::open`], but fails if this user may only read the folder.
+    pub(crate) async fn open_writable(source: &Source) -> Result<Self, Failure> {
+        let tunings = Self::open(source).await?;
+        if let Self::Folder(data) = &tunings {
+            data.require_writable()?;
+        }
+        Ok(tunings)
+    }
+
+    /// Returns the tuning `name` with its jobs.
+    pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
+        match self {
+            Self::Folder(data) => {
+                let row = data.find(name).await?;
+                Page::of_folder(&data.store, data.folder(), &row.id).await
+            }
+            Self::Endpoint(remote) => remote.page(name).await,
+        }
+    }
+
+    /// Returns the JSON of the tuning `name`, which does not have the jobs.
+    pub(crate) async fn json(&self, name: &str) -> Result<Value, Failure> {
+        match self {
+            Self::Folder(_) => Ok(self.page(name).await?.json()),
+            // The list of jobs can be long.
+            Self::Endpoint(remote) => Ok(Page::of_stack(remote.describe(name).await?, Vec::new()).json()),
+        }
+    }
+
+    /// Returns where the logs are. `location` has the options that a command needs to reach the tunings.
+    pub(crate) fn log_hint(&self, location: &str) -> LogHint {
+        let records = match self {
+            Self::Folder(data) => Some(data.training_jobs()),
+            Self::Endpoint(_) => None,
+        };
+        LogHint::at(location, records)
     }
 
     /// Returns the name of the tuning in its original letter case.
