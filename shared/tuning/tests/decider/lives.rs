@@ -121,7 +121,6 @@ fn the_first_times_and_the_first_message_are_kept() {
 fn every_sign_of_life_proves_that_the_job_exists() {
     let signs = [
         started(5, job(0)),
-        stop_accepted(5, job(0)),
         phase(5, job(0), JobPhase::Starting),
         logged(5, job(0), 1, 0.5),
         ended(5, job(0), Completed),
@@ -152,11 +151,18 @@ fn a_refusal_for_a_foreign_job_of_the_name_counts_in_spite_of_its_signs() {
     }
 }
 
+/// The actuator reports an accepted stop only of an ordered one. Without an order, such a fact has no effect, so it has
+/// none when it comes again after the order.
 #[test]
-fn an_accepted_stop_counts_once() {
-    let run = after(&[stop_accepted(5, job(0))]);
+fn an_accepted_stop_proves_that_the_job_exists_and_counts_once() {
+    let run = after(&[stop_requested(4), stop_accepted(5, job(0))]);
     assert!(run.state.job(job(0)).unwrap().is_accepted());
-    check(&random(9, 1), &[submitted(), stop_accepted(5, job(0))], &[stop_accepted(6, job(0))], &[]);
+    let given = [submitted(), stop_requested(4), stop_accepted(5, job(0))];
+    for later in [never_started(9, job(0)), refused(9, job(0)), stop_accepted(6, job(0))] {
+        check(&random(9, 1), &given, &[later], &[]);
+    }
+    let run = after(&[stop_accepted(5, job(0))]);
+    assert!(!run.state.job(job(0)).unwrap().is_accepted());
 }
 
 #[test]
