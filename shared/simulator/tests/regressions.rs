@@ -153,7 +153,7 @@ fn regression_an_interruption_recorded_by_a_slow_clock_counts_once() {
 
 /// A job waited hours for its instances while every sweep crashed before it looked at the job, so the job was settled
 /// in full. The checker excused that ruling, but it still counted the job against `MaxParallel`, and as a running job at
-/// the end of its tuning.
+/// the end of its tuning. In the second history it also expected a judgement by lines that were never read.
 #[test]
 fn regression_a_job_excused_as_settled_in_full_breaks_no_other_promise() {
     for seed in [1_795_381_575_474, 1_795_381_577_152] {

@@ -83,8 +83,7 @@ impl World {
 
     /// Returns whether all log lines of the job must be known when it is concluded.
     fn is_read(&self, job: &Job) -> bool {
-        let book = self.check.books.get(&job.id).and_then(|book| book.jobs.get(&job.key));
-        let unread = book.is_none_or(|book| book.settled_in_full || book.log_given_up.is_some());
+        let unread = self.check.has_given_up_log(&job.id, job.key);
         !unread && !job.deleted && !self.faults.can_strike(Kind::LogReadLag)
     }
 
