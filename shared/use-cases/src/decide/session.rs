@@ -7,7 +7,7 @@ use tuning::decide::must_fold_first;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
-use tuning::step::{Step, advance};
+use tuning::step::{Step, advance, fit_a_step};
 use wire::stored;
 
 use super::{Decider, FACT_ROWS, RACES_MAX, readable};
@@ -83,29 +83,32 @@ impl<T: Table> Session<'_, T> {
         }
     }
 
-    /// Folds the stored facts of `jobs`. Those of many jobs share a step: each step excludes the other deciders, so few
-    /// steps leave them time for theirs.
+    /// Folds the stored facts of `jobs`. Those of several jobs share a step, because each step makes other deciders lose
+    /// a race. A step that ended between facts of a job would decide without the rest.
     async fn absorb_stored(&mut self, jobs: impl Iterator<Item = JobKey>) -> Result<(), Interrupted> {
         let partition = stored::fact_partition(&self.loaded.tuning.id);
-        let (mut first, mut last) = (Vec::new(), Vec::new());
+        let (mut shared, mut last) = (Vec::new(), Vec::new());
         for job in jobs {
             let mut query = Query::prefix(partition.clone(), stored::fact_prefix(Some(job)), FACT_ROWS);
+            let mut first = Vec::new();
             loop {
                 let page = self.decider.store.table.query(&query).await?;
                 let facts = readable(&page.items)?;
                 let (of_last, of_first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
                 first.extend(of_first);
                 last.extend(of_last);
-                if first.len() >= FACT_ROWS {
-                    self.absorb(&mut first, &BTreeSet::new()).await?;
+                if !fit_a_step(shared.iter().chain(&first)) {
+                    self.absorb(&mut shared, &BTreeSet::new()).await?;
                 }
                 match page.next {
                     Some(next) => query.after = Some(next),
                     None => break,
                 }
+                self.absorb(&mut first, &BTreeSet::new()).await?;
             }
+            shared.append(&mut first);
         }
-        self.absorb(&mut first, &BTreeSet::new()).await?;
+        self.absorb(&mut shared, &BTreeSet::new()).await?;
         self.absorb(&mut last, &BTreeSet::new()).await?;
         Ok(())
     }
