@@ -357,8 +357,7 @@ impl State {
     /// Updates what the refit trains by the curve of a trial whose job counts.
     fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
         let direction = definition.direction();
-        let Some(trial) =
-            self.trials.get(number).filter(|trial| definition.refit && trial.refit().is_none())
+        let Some(trial) = self.trials.get(number).filter(|trial| definition.refit && trial.refit().is_none())
         else {
             return;
         };

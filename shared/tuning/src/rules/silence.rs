@@ -66,8 +66,7 @@ fn overdue(
 /// last epoch ([`last_epoch`]).
 fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Time> {
     let stops = job.stop.is_some() || trial.stop_why.is_some();
-    let has_all = last_epoch::is_reached(definition, trial, job);
-    if !job.holds_slot() || stops || has_all {
+    if !job.holds_slot() || stops || last_epoch::is_reached(definition, trial, job) {
         return None;
     }
     let own = trial.last_line_of(job.order.attempt);

@@ -129,13 +129,11 @@ impl World {
     #[track_caller]
     pub(crate) fn advance(&mut self) -> bool {
         let next = self.queue.first_key_value().map(|((at, _), _)| *at);
-        let deadline = deadline(&self.run.definition, &self.run.state);
         let batch = self.rng.next_f64() < self.faults.batched && next.is_some();
+        let due = |deadline: &Time| next.is_none_or(|next| *deadline < Time(next));
         if !self.inbox.is_empty() && !batch {
             self.flush();
-        } else if let Some(deadline) =
-            deadline.filter(|deadline| next.is_none_or(|next| *deadline < Time(next)))
-        {
+        } else if let Some(deadline) = deadline(&self.run.definition, &self.run.state).filter(due) {
             self.now = self.now.max(deadline.0);
             self.happened(Fact::TimePassed, self.now);
             self.flush();
