@@ -6,7 +6,7 @@
 use wire::events::direct;
 
 use crate::error::ApiError;
-use crate::operation::Operation;
+use crate::operation::{Operation, Right};
 
 /// The rights of callers. The default gives every right to everyone, also to unauthenticated callers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,16 +19,6 @@ pub struct Access {
     pub owners: Principals,
     /// Whether users see and change only the tunings that they submitted. Readers and owners see all.
     pub own_tunings_only: bool,
-}
-
-/// What a caller may do. Each right includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Right {
-    Read,
-    /// Submit, change and stop tunings.
-    Use,
-    /// Raise caps and delete tunings.
-    Own,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

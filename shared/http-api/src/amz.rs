@@ -6,10 +6,10 @@ use serde_json::Value;
 use use_cases::describe::Place;
 use wire::events::http::HttpRequest;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, shown};
 use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::{CREATE, JobName, Operation, Resource};
-use crate::rest::{named, shown};
+use crate::rest::named;
 
 /// Prefix of SageMaker's operations in the header.
 const SERVICE: &str = "SageMaker.";

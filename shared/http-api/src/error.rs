@@ -105,6 +105,11 @@ impl ApiError {
     }
 }
 
+/// Shortens a text of the caller for a message.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
 impl From<RequestError> for ApiError {
     fn from(error: RequestError) -> Self {
         Self { violations: error.violations, ..Self::new(error.code.as_str(), 400, 400, error.message) }

@@ -12,8 +12,7 @@ use tuning::unit::time::Time;
 use wire::events::timestamp::parse_utc;
 use wire::stored::IndexRow;
 
-use crate::error::ApiError;
-use crate::rest::shown;
+use crate::error::{ApiError, shown};
 
 /// Default number of entries per page, as in AMT.
 const MAX_RESULTS: u64 = 10;

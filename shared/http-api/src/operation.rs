@@ -5,8 +5,17 @@ use std::collections::BTreeMap;
 use tuning::log::fact::JobKey;
 use wire::names::{parse_training_job_name, training_job_name};
 
-use crate::access::Right;
 use crate::list::{JobsQuery, TuningsQuery};
+
+/// What a caller may do. Each right includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Right {
+    Read,
+    /// Submit, change and stop tunings.
+    Use,
+    /// Raise caps and delete tunings.
+    Own,
+}
 
 /// An operation on tuning jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,14 +21,14 @@ use wire::row_json;
 use wire::stored::{self, Head, IndexRow};
 
 use crate::Api;
-use crate::access::{Caller, Right};
+use crate::access::Caller;
 use crate::amz::unknown_job;
 use crate::error::ApiError;
 use crate::jobs;
 use crate::list::{TuningsQuery, place_of, token, token_of, unknown, within, wrong_token};
 use crate::names::Names;
 use crate::openapi;
-use crate::operation::{JobName, Operation, Resource};
+use crate::operation::{JobName, Operation, Resource, Right};
 use crate::rest::{COST, ROWS};
 
 /// Maximum number of table requests for a page of a list.

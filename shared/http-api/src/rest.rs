@@ -2,7 +2,7 @@
 
 use wire::events::http::HttpRequest;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, shown};
 use crate::list::{JobsQuery, MAX_RESULTS_MAX, Members, TuningsQuery};
 use crate::operation::{JobName, Operation};
 
@@ -50,27 +50,21 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             Ok(Operation::StopJob(job_of(name, job)?))
         }
         ("GET", ["tuning-jobs", name, "decisions"]) => {
-            query.only(&["NextToken", "MaxResults"])?;
+            let limit = page_limit(&query, STEPS_MAX)?;
             let after = query.next_token()?.unwrap_or("0").parse().map_err(|_| {
                 ApiError::validation(
                     "invalid NextToken: expected the NextToken of the previous page of decisions (at 'NextToken')",
                 )
             })?;
-            let limit = query.number("MaxResults", STEPS_MAX)?.unwrap_or(STEPS_MAX);
-            let limit = usize::try_from(limit).unwrap_or(1);
             Ok(Operation::Decisions { tuning: named(name)?, after, limit })
         }
         ("GET", ["tuning-jobs", name, "rows"]) => {
-            query.only(&["NextToken", "MaxResults"])?;
-            let limit = query.number("MaxResults", ROWS_MAX)?.unwrap_or(ROWS_MAX);
-            let limit = usize::try_from(limit).unwrap_or(1);
+            let limit = page_limit(&query, ROWS_MAX)?;
             Ok(Operation::Rows { tuning: named(name)?, after: query.after(ROWS)?, limit })
         }
         ("GET", ["tuning-jobs", name, "report"]) => Ok(Operation::Report(named(name)?)),
         ("GET", ["tuning-jobs", name, "cost"]) => {
-            query.only(&["NextToken", "MaxResults"])?;
-            let limit = query.number("MaxResults", MAX_RESULTS_MAX)?.unwrap_or(MAX_RESULTS_MAX);
-            let limit = usize::try_from(limit).unwrap_or(1);
+            let limit = page_limit(&query, MAX_RESULTS_MAX)?;
             Ok(Operation::Cost { tuning: named(name)?, after: query.after(COST)?, limit })
         }
         (_, path) => match methods(path) {
@@ -81,6 +75,13 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             ))),
         },
     }
+}
+
+/// Returns the number of entries of a page that has no filter, `most` without `MaxResults`.
+fn page_limit(query: &Members<'_>, most: u64) -> Result<usize, ApiError> {
+    query.only(&["NextToken", "MaxResults"])?;
+    let limit = query.number("MaxResults", most)?.unwrap_or(most);
+    Ok(usize::try_from(limit).unwrap_or(1))
 }
 
 fn methods(path: &[&str]) -> Option<&'static str> {
@@ -109,9 +110,4 @@ fn job_of(tuning: &str, job: &str) -> Result<JobName, ApiError> {
     let found = JobName::read(job).filter(|job| job.tuning.eq_ignore_ascii_case(&tuning));
     let unknown = || ApiError::not_found(format!("tuning job {tuning} has no training job {}", shown(job)));
     found.ok_or_else(unknown)
-}
-
-/// Shortens a text of the caller for a message.
-pub(crate) fn shown(text: &str) -> String {
-    text.chars().take(100).collect()
 }

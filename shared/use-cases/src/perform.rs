@@ -34,7 +34,7 @@ use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};
 
-use self::log::LOG_PAGES_MAX;
+pub(crate) use self::log::LOG_PAGES_MAX;
 use crate::describe::Place;
 use crate::pace::Pace;
 use crate::ports::table::{Condition, Table, TableError, Write};
@@ -167,47 +167,28 @@ where
 {
     /// Performs action `action` of tuning `id` if it is due.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
-        self.perform_with_page_limit(id, action, LOG_PAGES_MAX).await
+        self.perform_due(id, self.due(id, action).await?, LOG_PAGES_MAX).await
     }
 
     /// Like [`Self::perform`], for a start: waits for its turn first, before the claim. Returns `None` if there is no turn.
     /// Then the row does not change.
-    pub(crate) async fn perform_start(
-        &self,
-        id: &str,
-        action: &str,
-    ) -> Result<Option<Performed>, StoreError> {
-        let due = self.due(id, action).await?;
-        self.perform_due_start(id, due).await
-    }
-
-    async fn perform_due_start(&self, id: &str, due: Due) -> Result<Option<Performed>, StoreError> {
+    pub(crate) async fn perform_start(&self, id: &str, due: Due) -> Result<Option<Performed>, StoreError> {
         Ok(match due {
             Due::Settled => Some(Performed::Done(Effect::AlreadySettled)),
             Due::NotNow => Some(Performed::NotNow),
             Due::Now(row) if self.has_turn(|pace| &pace.starts, Some(id)).await? => {
-                Some(self.claim_and_perform(id, *row).await?)
+                Some(self.claim_and_perform(id, *row, LOG_PAGES_MAX).await?)
             }
             Due::Now(_) => None,
         })
     }
 
-    /// Like [`Self::perform`], but reads at most `pages` pages of a log.
-    async fn perform_with_page_limit(
-        &self,
-        id: &str,
-        action: &str,
-        pages: usize,
-    ) -> Result<Performed, StoreError> {
-        let due = self.due(id, action).await?;
-        self.perform_due(id, due, pages).await
-    }
-
+    /// Performs an action if it is due. Reads at most `pages` pages of a log.
     async fn perform_due(&self, id: &str, due: Due, pages: usize) -> Result<Performed, StoreError> {
         match due {
             Due::Settled => Ok(Performed::Done(Effect::AlreadySettled)),
             Due::NotNow => Ok(Performed::NotNow),
-            Due::Now(row) => self.claim_and_perform_with_page_limit(id, *row, pages).await,
+            Due::Now(row) => self.claim_and_perform(id, *row, pages).await,
         }
     }
 
@@ -247,12 +228,9 @@ where
         }
     }
 
-    /// Claims and performs the action of a row that was due, unless another actuator has claimed it since.
-    pub(crate) async fn claim_and_perform(&self, id: &str, row: ActionRow) -> Result<Performed, StoreError> {
-        self.claim_and_perform_with_page_limit(id, row, LOG_PAGES_MAX).await
-    }
-
-    async fn claim_and_perform_with_page_limit(
+    /// Claims and performs the action of a row that was due, unless another actuator has claimed it since. Reads at most
+    /// `pages` pages of a log.
+    pub(crate) async fn claim_and_perform(
         &self,
         id: &str,
         row: ActionRow,

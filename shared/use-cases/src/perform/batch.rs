@@ -198,7 +198,7 @@ where
     async fn act_if_due(&self, id: &str, action: &str, due: Due) -> Result<Performed, StoreError> {
         match position(action) {
             STARTS => {
-                let started = self.perform_due_start(id, due).await?;
+                let started = self.perform_start(id, due).await?;
                 Ok(started.unwrap_or_else(|| Performed::Deferred(NO_TURN.to_owned())))
             }
             _ => self.perform_due(id, due, LOG_PAGES).await,

@@ -17,7 +17,7 @@ use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
-use crate::perform::{Due, Effect, Performed};
+use crate::perform::{Due, Effect, LOG_PAGES_MAX, Performed};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use crate::ports::{Bus, Timer};
@@ -213,7 +213,7 @@ where
             let after = run.swept.cursor.heal.clone();
             run.leave_to_next_sweep(&after);
         } else {
-            let performed = self.actuator.claim_and_perform(id, *row).await?;
+            let performed = self.actuator.claim_and_perform(id, *row, LOG_PAGES_MAX).await?;
             run.swept.settled.stops += usize::from(performed.is_done());
             run.record_result(id, action, &performed);
         }
@@ -228,7 +228,7 @@ where
             Due::Now(row) => row,
         };
         run.count_if_missed(&row);
-        let performed = self.actuator.claim_and_perform(id, *row).await?;
+        let performed = self.actuator.claim_and_perform(id, *row, LOG_PAGES_MAX).await?;
         run.record_result(id, action, &performed);
         let settled = &mut run.swept.settled;
         let count = if action.starts_with("notice-") { &mut settled.notices } else { &mut settled.grants };
@@ -310,7 +310,11 @@ where
                 && self.now() < until
                 && self.actuator.jobs.turn(CallKind::Create).await
             {
-                result = match self.actuator.perform_start(&due.id, &due.action).await {
+                let performed = async {
+                    let row = self.actuator.due(&due.id, &due.action).await?;
+                    self.actuator.perform_start(&due.id, row).await
+                };
+                result = match performed.await {
                     Ok(Some(performed)) => {
                         let is_unheard = performed == Performed::Done(Effect::AlreadySettled);
                         let rung = if is_unheard { self.ring(&due.id).await } else { Ok(()) };
