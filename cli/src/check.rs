@@ -23,7 +23,6 @@ use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
 use crate::run::ask::{self, channels};
-use crate::submit::validate_for_stack;
 use crate::warning::Warning;
 use log::Findings;
 
@@ -136,6 +135,14 @@ fn read_log(request: &Request, path: &Path) -> Result<Findings, Failure> {
             .context(format!("cannot read the log {}", path.display()))
             .hint("--log takes the log of one training job: a file, or - for standard input")
     })
+}
+
+/// Validates the request, except its prices. The stack has a price list.
+pub(crate) fn validate_for_stack(request: &Request) -> Result<(), RequestError> {
+    match validate(request) {
+        Err(error) if !ask::is_about_prices(&error.violations) => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,9 @@
 
 use api_client::Address;
 use serde_json::json;
-use wire::request::{Request, RequestError};
 
 use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
-use crate::check::validate;
+use crate::check::validate_for_stack;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, print_out};
 use crate::remote::{Remote, failed};
@@ -66,12 +65,4 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         )),
     }
     Ok(Exit::Done)
-}
-
-/// Validates the request, except its prices. The stack has a price list.
-pub(crate) fn validate_for_stack(request: &Request) -> Result<(), RequestError> {
-    match validate(request) {
-        Err(error) if !ask::is_about_prices(&error.violations) => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }

@@ -6,8 +6,7 @@ use wire::forecast::{MetricsFrom, Overrun, Times};
 use wire::request::RungExecution;
 
 use super::Outlook;
-use super::show::{dollars, thousandths, time};
-use crate::text::{table, usd};
+use crate::text::{duration, table, usd};
 
 const WAYS: [MetricsFrom; 2] = [MetricsFrom::Subscription, MetricsFrom::Polling];
 
@@ -98,4 +97,24 @@ fn epochs(thousandths: u64) -> String {
         1..100 => "< 0.1".to_owned(),
         all => format!("{}.{}", all / 1_000, all / 100 % 10),
     }
+}
+
+pub(super) fn time(milliseconds: u64) -> String {
+    if milliseconds > 0 && milliseconds < 1_000 {
+        return format!("{milliseconds} ms");
+    }
+    duration(i64::try_from(milliseconds).unwrap_or(i64::MAX))
+}
+
+pub(super) fn dollars(amount: MicroUsd) -> Value {
+    wire::request::usd(amount)
+}
+
+/// Converts a number of thousandths. Goes through the decimal text, so that the number is exact.
+pub(super) fn thousandths(count: u64) -> Value {
+    let (whole, rest) = (count / 1_000, count % 1_000);
+    if rest == 0 {
+        return json!(whole);
+    }
+    format!("{whole}.{rest:03}").parse::<f64>().map_or_else(|_| json!(whole), Value::from)
 }

@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use tuning::unit::money::MicroUsd;
 use wire::request::{RungExecution, RungsWhy};
 
-use super::late::LateStops;
+use super::late::{LateStops, dollars, thousandths, time};
 use super::{Brackets, Outcome, Outlook};
-use crate::text::{clean, duration, table, usd};
+use crate::text::{clean, table, usd};
 use crate::warning;
 
 pub(super) fn text(outlook: &Outlook) -> String {
@@ -174,13 +173,6 @@ fn missing_price(outlook: &Outlook) -> String {
     format!("set Controller.InstancePricesUsdPerHour to {{\"{kind}\": <USD per hour>}}")
 }
 
-pub(super) fn time(milliseconds: u64) -> String {
-    if milliseconds > 0 && milliseconds < 1_000 {
-        return format!("{milliseconds} ms");
-    }
-    duration(i64::try_from(milliseconds).unwrap_or(i64::MAX))
-}
-
 pub(super) fn json(outlook: &Outlook) -> Value {
     let request = &outlook.request;
     let mut shown = json!({
@@ -239,17 +231,4 @@ fn outcome_json(outlook: &Outlook, outcome: &Outcome) -> Value {
         "WallSeconds": timed(outcome.wall_ms),
         "CostUsd": outlook.cost(outcome).map(dollars),
     })
-}
-
-pub(super) fn dollars(amount: MicroUsd) -> Value {
-    wire::request::usd(amount)
-}
-
-/// Converts a number of thousandths. Goes through the decimal text, so that the number is exact.
-pub(super) fn thousandths(count: u64) -> Value {
-    let (whole, rest) = (count / 1_000, count % 1_000);
-    if rest == 0 {
-        return json!(whole);
-    }
-    format!("{whole}.{rest:03}").parse::<f64>().map_or_else(|_| json!(whole), Value::from)
 }

@@ -1,28 +1,15 @@
-//! A stack's function for direct calls, which the client invokes in place of the HTTP API.
-//!
-//! Assumes the documented answers of Lambda's Invoke: a status above 299 means that the function did not run, and a header
-//! reports that it failed. Every other answer is a result of [`direct`].
+//! The name of a stack's function for direct calls, which the client invokes in place of the HTTP API.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::Value;
-use wire::events::direct;
-use wire::events::http::{HttpRequest, HttpResponse};
-use wire::request::ErrorBody;
-
-use crate::endpoint::{Endpoint, EndpointError};
-use crate::error::{ClientError, Denial, code_and_message, shown};
-use crate::send::{Answer, Ask, Unsigned, understood};
-use crate::{Client, Target};
+use crate::endpoint::EndpointError;
 
 /// Prefix of an address that names a function.
 pub(crate) const PREFIX: &str = "lambda:";
 /// Limits of Lambda, in characters.
 const NAME_MAX: usize = 64;
 const QUALIFIER_MAX: usize = 128;
-/// Variables that set the endpoint of Lambda, for emulators and private endpoints. The first one set counts.
-const VARIABLES: [&str; 2] = ["AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL"];
 
 /// The name or the ARN of a function, with an optional alias or version.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +25,8 @@ impl Function {
         self.region.as_deref()
     }
 
-    fn path(&self) -> String {
+    /// Returns the path of its invocations.
+    pub(crate) fn path(&self) -> String {
         // The only characters of names and ARNs that a path segment must escape.
         let segment = self.text.replace(':', "%3A").replace('$', "%24");
         format!("/2015-03-31/functions/{segment}/invocations")
@@ -85,93 +73,6 @@ impl FromStr for Function {
 fn is_word(text: &str, limit: usize) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=limit).contains(&text.len()) && text.bytes().all(is_plain)
-}
-
-pub(crate) fn endpoint_in_environment() -> Result<Option<Endpoint>, ClientError> {
-    for name in VARIABLES {
-        let address = std::env::var(name).unwrap_or_default();
-        if !address.is_empty() {
-            return address.parse().map(Some).map_err(|error| ClientError::Variable { name, error });
-        }
-    }
-    Ok(None)
-}
-
-impl Client {
-    /// Invokes `function` with a request once.
-    pub(crate) async fn invoke(&self, function: &Function, ask: Ask<'_>) -> Result<Value, ClientError> {
-        let (path, query) = ask.path.split_once('?').unwrap_or((ask.path, ""));
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let request = HttpRequest {
-            method: ask.method.to_owned(),
-            path: path.to_owned(),
-            query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            body: ask.body.to_vec(),
-            ..HttpRequest::default()
-        };
-        let (response, identity) = self.invoke_once(function, &request).await?;
-        understood(response.status, None, &response.body, identity)
-    }
-
-    /// Invokes `function` with a request once. Returns its response with any status, and the identity that signed.
-    pub(crate) async fn invoke_once(
-        &self,
-        function: &Function,
-        request: &HttpRequest,
-    ) -> Result<(HttpResponse, Option<String>), ClientError> {
-        let payload = direct::encode(request).to_string();
-        let headers = [
-            ("host", self.endpoint.authority().to_owned()),
-            ("content-type", "application/json".to_owned()),
-            ("x-amz-invocation-type", "RequestResponse".to_owned()),
-        ];
-        let url = self.endpoint.url(&function.path());
-        let unsigned = Unsigned { method: "POST", url: &url, headers: &headers, body: payload.as_bytes() };
-        let transport = &self.caller.transport;
-        answered(transport.exchange(unsigned, Target::Lambda.name(), None).await?)
-    }
-}
-
-/// Converts an answer of Invoke to the response of the function, or an error.
-fn answered(answer: Answer) -> Result<(HttpResponse, Option<String>), ClientError> {
-    if !(200..300).contains(&answer.status) {
-        return Err(not_invoked(answer));
-    }
-    let payload: Value = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
-    if answer.is_function_error {
-        let text = |name: &str| payload[name].as_str().map(shown);
-        let cause = [text("errorType"), text("errorMessage")].into_iter().flatten().collect::<Vec<_>>();
-        let message = format!("the function failed: {}", cause.join(": "));
-        // It may have failed after its work.
-        return Err(ClientError::Busy { message, tries: 1, lost: true });
-    }
-    let response = direct::parse_result(&payload).map_err(|_| {
-        let text = shown(&String::from_utf8_lossy(&answer.body));
-        ClientError::Foreign(format!("the function returned {text}: expected a status and a body"))
-    })?;
-    Ok((response, answer.identity))
-}
-
-/// Returns the error for an answer of Lambda itself. The function did not run, except perhaps after a status above 499.
-fn not_invoked(answer: Answer) -> ClientError {
-    let body: ErrorBody = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let (code, message) = code_and_message(&body, answer.code.as_deref());
-    let text = shown(&message.unwrap_or_else(|| format!("status {}", answer.status)));
-    match (answer.status, code.as_str()) {
-        (404, "ResourceNotFoundException") => ClientError::NoFunction(text),
-        // The function is being created or updated.
-        (409, _) => ClientError::Busy { message: text, tries: 1, lost: false },
-        (403, _) => match Denial::of(&code, &text, answer.identity.is_some()) {
-            Denial::Permission => {
-                ClientError::Denied { message: text, identity: answer.identity, why: Denial::Invocation }
-            }
-            why => ClientError::Denied { message: text, identity: answer.identity, why },
-        },
-        (status, _) => match understood(status, answer.code.as_deref(), &answer.body, answer.identity) {
-            Err(error) => error,
-            Ok(_) => ClientError::Foreign(format!("status {status}: {text}")),
-        },
-    }
 }
 
 #[cfg(test)]

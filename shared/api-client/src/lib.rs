@@ -14,6 +14,7 @@ mod endpoint;
 mod error;
 mod forward;
 mod function;
+mod invoke;
 mod query;
 mod retry;
 mod send;
@@ -61,7 +62,7 @@ impl Client {
     pub async fn connect(address: Address) -> Result<Self, ClientError> {
         let (endpoint, region) = match &address {
             Address::Http(endpoint) => (Some(endpoint.clone()), endpoint.region()),
-            Address::Function(function) => (function::endpoint_in_environment()?, function.region()),
+            Address::Function(function) => (invoke::endpoint_in_environment()?, function.region()),
         };
         let is_local = endpoint.as_ref().is_some_and(Endpoint::is_loopback);
         let caller = Caller::connect(region, is_local).await?;

@@ -17,8 +17,8 @@ use std::f64::consts::{PI, SQRT_2};
 use crate::history::{Origin, Suggestion, View};
 use crate::linear::{IsCategory, Metric};
 use crate::process::{Prediction, Process, Shape};
-use crate::sampler::{SamplerKind, point};
 use crate::seed::{Rng, child};
+use crate::sobol;
 use crate::space::Space;
 use crate::target::Target;
 
@@ -54,7 +54,7 @@ struct Sizes {
 
 pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
     let spread = || Suggestion {
-        configuration: space.decode(&point(space.dimensions(), SamplerKind::Sobol, seed, trial)),
+        configuration: space.decode(&sobol::point(space.dimensions(), seed, trial)),
         origin: Origin::Spread,
     };
     if trial < SPREAD_FIRST {

@@ -110,9 +110,6 @@ pub fn point(dimensions: usize, kind: SamplerKind, seed: u64, trial: u32) -> Vec
             let mut rng = Rng::new(child(seed, "random", u64::from(trial)));
             (0..dimensions).map(|_| rng.next_f64()).collect()
         }
-        SamplerKind::Sobol | SamplerKind::Model | SamplerKind::Grid => (0_u64..)
-            .zip(0..dimensions)
-            .map(|(index, dimension)| sobol::scrambled(trial, dimension, child(seed, "sobol", index)))
-            .collect(),
+        SamplerKind::Sobol | SamplerKind::Model | SamplerKind::Grid => sobol::point(dimensions, seed, trial),
     }
 }

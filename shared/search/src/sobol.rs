@@ -8,7 +8,7 @@
 //! Stored tunings rely on these numbers: they must never change.
 
 use crate::number::{UNIT_BITS, unit};
-use crate::seed::{GOLDEN, mix};
+use crate::seed::{GOLDEN, child, mix};
 
 /// The number of dimensions with direction numbers.
 pub const DIMENSIONS_MAX: usize = 30;
@@ -103,6 +103,12 @@ const fn directions_of(coefficients: u32, initial: &[u32]) -> [u32; BITS] {
 pub fn coordinate(index: u32, dimension: usize) -> u32 {
     let bits = DIRECTIONS[dimension].iter().enumerate();
     bits.fold(0, |sum, (bit, direction)| if (index >> bit) & 1 == 1 { sum ^ direction } else { sum })
+}
+
+/// Returns the point of trial `trial`, with a scrambling of its own for each dimension.
+pub(crate) fn point(dimensions: usize, seed: u64, trial: u32) -> Vec<f64> {
+    let numbered = (0_u64..).zip(0..dimensions);
+    numbered.map(|(index, dimension)| scrambled(trial, dimension, child(seed, "sobol", index))).collect()
 }
 
 /// Returns coordinate `dimension` of point `index` after scrambling: in [0, 1), a multiple of 2^-53.

@@ -10,6 +10,7 @@ use crate::definition::Definition;
 use crate::job::{Job, must_end_at};
 use crate::log::fact::JobKey;
 use crate::log::ruling::Ruling;
+use crate::rules::outlook::outlook;
 use crate::rules::{
     Rule, View, bill, conclude, final_log, finish, grant, judge, notice, overrun, pool, promote, silence,
     start, stop,
@@ -55,13 +56,13 @@ pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     if !state.submitted || state.is_ended() {
         return None;
     }
-    let view = View::new(definition, state);
+    let view = View::new(definition, state, outlook);
     RULES.iter().find_map(|rule| (rule.next)(&view))
 }
 
 /// Returns the next time at which [`next`] may return a ruling although no other fact arrives.
 pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
-    let view = View::new(definition, state);
+    let view = View::new(definition, state, outlook);
     let wakes = RULES.iter().filter(|_| !state.is_ended()).filter_map(|rule| (rule.wakes)(&view));
     wakes.min()
 }
@@ -70,7 +71,7 @@ pub fn deadline(definition: &Definition, state: &State) -> Option<Time> {
 ///
 /// The caller must fold all stored facts of these jobs before that fact: one of them may hold the bill.
 pub fn must_fold_first(definition: &Definition, state: &State, at: Time) -> Vec<JobKey> {
-    let view = View::new(definition, state);
+    let view = View::new(definition, state, outlook);
     let jobs: BTreeSet<JobKey> = RULES.iter().flat_map(|rule| (rule.folds_first)(&view, at)).collect();
     jobs.into_iter().collect()
 }

@@ -26,8 +26,8 @@ pub use promote::most_promoted;
 
 use crate::definition::Definition;
 use crate::log::fact::JobKey;
+use crate::log::reasons::EndReason;
 use crate::log::ruling::Ruling;
-use crate::rules::outlook::Outlook;
 use crate::state::State;
 use crate::unit::time::Time;
 
@@ -51,20 +51,38 @@ pub(crate) fn nothing(_: &View<'_>, _: Time) -> Vec<JobKey> {
     Vec::new()
 }
 
+/// What can still happen.
+pub(crate) enum Outlook {
+    /// A job can start now; holds its order, or the request for its money.
+    Start(Ruling),
+    /// No job can start now, but a trial is live, or an open bill or a warm pool may free money for another job.
+    Busy,
+    /// Nothing is live. A start is deferred or waits for a grant.
+    Deferred,
+    /// Nothing is live or awaited: the search ends for this reason, and trials that wait at a rung are eliminated.
+    Over(EndReason),
+}
+
 pub(crate) struct View<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) state: &'a State,
     outlook: OnceCell<Outlook>,
+    compute_outlook: fn(&Definition, &State) -> Outlook,
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(definition: &'a Definition, state: &'a State) -> Self {
-        Self { definition, state, outlook: OnceCell::new() }
+    /// Creates a view. `compute_outlook` comes from the caller, because it belongs to rules, which read views.
+    pub(crate) fn new(
+        definition: &'a Definition,
+        state: &'a State,
+        compute_outlook: fn(&Definition, &State) -> Outlook,
+    ) -> Self {
+        Self { definition, state, outlook: OnceCell::new(), compute_outlook }
     }
 
     /// Returns what can still happen. It is computed once, for the first rule that asks.
     pub(crate) fn outlook(&self) -> &Outlook {
-        self.outlook.get_or_init(|| Outlook::of(self.definition, self.state))
+        self.outlook.get_or_init(|| (self.compute_outlook)(self.definition, self.state))
     }
 
     /// Returns the next of `times`, which count by the greatest time on a fact.

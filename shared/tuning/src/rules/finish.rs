@@ -4,7 +4,7 @@ use crate::definition::Definition;
 use crate::log::fact::JobKey;
 use crate::log::reasons::EndReason;
 use crate::log::ruling::{NoticeOrder, Order, Ruling};
-use crate::rules::outlook::Outlook;
+use crate::rules::Outlook;
 use crate::rules::outlook::is_deferred;
 use crate::rules::{Rule, View, doubt, grant, never, nothing, notice, refit};
 use crate::state::{State, Status};

@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::log::ruling::{GrantOrder, Order, Ruling};
 use crate::money::grants::{Denied, month_end, month_of};
 use crate::quote::Quote;
-use crate::rules::outlook::Outlook;
+use crate::rules::Outlook;
 use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
 use crate::unit::limits::{GRANT_PATIENCE, IDLE};

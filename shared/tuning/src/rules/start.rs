@@ -8,7 +8,7 @@ use crate::definition::Definition;
 use crate::log::fact::JobKey;
 use crate::log::ruling::{Launch, Order, Ruling};
 use crate::quote::{Quote, reserve};
-use crate::rules::outlook::Outlook;
+use crate::rules::Outlook;
 use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
 use crate::state::{State, Status};

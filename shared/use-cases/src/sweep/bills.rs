@@ -12,7 +12,7 @@ use wire::names::training_job_name;
 use wire::stored;
 
 use super::limits::CallKind;
-use super::run::Run;
+use super::run::{BookedBill, Run};
 use super::tuning::{READS_AT_ONCE, take};
 use super::{Sweeper, WHOLE};
 use crate::perform::bill::higher;
@@ -26,18 +26,6 @@ use crate::store::StoreError;
 const BATCH: usize = 20;
 /// ... unless one of them was ordered this long ago, or no trial is live.
 const BATCH_WAIT: Millis = Millis::from_seconds(600);
-
-/// A booked bill that is due to be read once more.
-#[derive(Debug)]
-pub(super) struct BookedBill {
-    id: String,
-    job: JobKey,
-    seconds: u64,
-    /// When the bill counts as confirmed although it cannot be read.
-    expires: Time,
-    /// The tuning that was visited before this one.
-    after: String,
-}
 
 /// What a further reading of a bill shows.
 enum Reading {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use tuning::log::fact::JobKey;
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use wire::stored::ActionRow;
 
 use super::Swept;
-use super::bills::BookedBill;
 use super::lease::Lease;
 use super::round::FirstPage;
 use crate::perform::{Announcement, Effect, Performed};
@@ -21,6 +21,18 @@ const STUCK: Millis = Millis::from_seconds(600);
 const MISSED: Millis = Millis::from_seconds(15);
 /// The same of reads.
 const LEFT: Millis = Millis::from_seconds(120);
+
+/// A booked bill that is due to be read once more.
+#[derive(Debug)]
+pub(super) struct BookedBill {
+    pub(super) id: String,
+    pub(super) job: JobKey,
+    pub(super) seconds: u64,
+    /// When the bill counts as confirmed although it cannot be read.
+    pub(super) expires: Time,
+    /// The tuning that was visited before this one.
+    pub(super) after: String,
+}
 
 #[derive(Debug)]
 pub(super) struct Run {
