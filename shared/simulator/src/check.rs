@@ -409,8 +409,8 @@ impl Checker {
         job.is_some_and(|job| job.settled_in_full)
     }
 
-    /// Returns whether the log of a job was never read to its end.
-    pub(crate) fn has_given_up_log(&self, id: &str, key: JobKey) -> bool {
+    /// Returns whether the decider may conclude a job without its last lines.
+    pub(crate) fn may_lack_lines(&self, id: &str, key: JobKey) -> bool {
         let job = self.books.get(id).and_then(|book| book.jobs.get(&key));
         job.is_none_or(|job| job.settled_in_full || job.log_given_up.is_some())
     }

@@ -83,7 +83,7 @@ impl World {
 
     /// Returns whether all log lines of the job must be known when it is concluded.
     fn is_read(&self, job: &Job) -> bool {
-        let unread = self.check.has_given_up_log(&job.id, job.key);
+        let unread = self.check.may_lack_lines(&job.id, job.key);
         !unread && !job.deleted && !self.faults.can_strike(Kind::LogReadLag)
     }
 
