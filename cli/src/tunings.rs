@@ -1,5 +1,5 @@
 //! The tunings of a data directory or an endpoint: their pages, stops, changes of limits and deletions. In a data
-//! directory, the active `run` performs these.
+//! directory, the active `run` performs stops and changes.
 
 use std::path::Path;
 

@@ -71,6 +71,7 @@ pub(super) fn colour(verdict: &Verdict) -> Style {
     }
 }
 
+/// Returns text from outside the program on one line.
 pub(super) fn one_line(text: &str) -> String {
     clean(text).replace('\n', " ")
 }

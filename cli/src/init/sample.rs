@@ -17,6 +17,7 @@ use crate::failure::Failure;
 
 /// Maximum bytes to read of a log.
 const BYTES_MAX: u64 = 16 << 20;
+/// Longer lines have no metric.
 const LINE_BYTES_MAX: usize = 4_096;
 /// Maximum number of metrics beside the objective: a request has at most 40.
 const METRICS_MAX: usize = 39;

@@ -163,6 +163,7 @@ impl<'t> Measure<'t> {
         }
     }
 
+    /// Returns the number of the next fact.
     pub(crate) fn count_fact(&mut self) -> u64 {
         self.facts = self.facts.saturating_add(1);
         self.facts

@@ -14,6 +14,7 @@ use crate::space::{Configuration, EncodeError, Space};
 pub const OBSERVATIONS_MAX: usize = 256;
 /// The number of first epochs that an observation keeps: they show whether trials repeat each other.
 pub const EARLY_EPOCHS: usize = 3;
+/// The steps of a stored coordinate.
 const STEPS: f64 = 65_536.0;
 
 /// The minimum distance between points, as a share of the mean distance of evenly spread ones: at first, at least, and
@@ -45,6 +46,7 @@ impl Place {
     }
 }
 
+/// Returns the point that a place with these coordinates has.
 pub(crate) fn placed(coordinates: impl Iterator<Item = f64>) -> Vec<f64> {
     coordinates.map(|coordinate| center(step(coordinate))).collect()
 }
@@ -114,6 +116,7 @@ impl History {
     }
 }
 
+/// Returns a value for which more is better.
 fn oriented(value: Option<f64>, maximize: bool) -> f64 {
     value.map_or(f64::NEG_INFINITY, |value| if maximize { value } else { -value })
 }

@@ -180,6 +180,7 @@ impl Cholesky {
         x
     }
 
+    /// Returns L z.
     pub(crate) fn multiply(&self, z: &[f64]) -> Vec<f64> {
         let product = |(i, row): (usize, &Vec<f64>)| dot(row, z.get(..=i).unwrap_or_default());
         self.rows.iter().enumerate().map(product).collect()

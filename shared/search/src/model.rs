@@ -30,6 +30,7 @@ const RANDOM_SHARE: f64 = 0.1;
 /// The sizes that bound the time of a draw, and those of a space of many dimensions, where each step takes longer.
 const SIZES: Sizes = Sizes { observations: 120, fit: 48, anywhere: 150, near: 150 };
 const WIDE_SIZES: Sizes = Sizes { observations: 96, fit: 32, anywhere: 100, near: 100 };
+/// The dimensions from which a space is wide.
 const WIDE: usize = 13;
 /// The most running trials without a value that the process believes in.
 const BELIEVED_MAX: usize = 40;

@@ -53,6 +53,7 @@ pub(crate) struct Prediction {
 }
 
 impl Shape {
+    /// Returns the mode of the prior.
     pub(crate) fn usual(dimensions: usize) -> Self {
         Self { reciprocals: vec![1.0 / LENGTH_PRIOR.0; dimensions], noise: NOISE_PRIOR.0 }
     }

@@ -69,7 +69,7 @@ pub fn advance(definition: &Definition, state: &mut State, n: u64, facts: &[Reco
     Advance { step: (!empty).then_some(step), concluded, taken, has_more: stopped.is_some(), missing }
 }
 
-/// Returns whether one step takes all of `facts`.
+/// Returns whether one step surely takes all of `facts`.
 pub fn fit_a_step<'f>(facts: impl Iterator<Item = &'f Recorded>) -> bool {
     let (count, bytes) = facts.fold((0_usize, 0_usize), |(count, bytes), recorded| {
         (count.saturating_add(1), bytes.saturating_add(fact_bytes(recorded)))

@@ -29,7 +29,8 @@ use crate::store::{Loaded, Store, StoreError};
 
 /// Number of steps between two snapshots. It bounds the steps that a cold start reads.
 pub const SNAPSHOT_EVERY: u64 = 64;
-/// Number of lost races, and of passes on a state that was not the present one, after which the batch is returned to the stream.
+/// Races that a decider may lose without a step of its own. A pass on a state that was not the present one counts too.
+/// Then the batch returns to the stream.
 const RACES_MAX: usize = 8;
 /// Facts per page when a ring makes the decider read all of them.
 const FACT_ROWS: usize = 500;

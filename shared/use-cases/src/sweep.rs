@@ -50,10 +50,13 @@ use run::Run;
 const LIST_NEW_SHARE: u32 = 15;
 /// The visit of the active tunings.
 const HEAL_SHARE: u32 = 35;
+/// Bills and logs.
 const BILLS_SHARE: u32 = 65;
+/// The listing of all running jobs.
 const LIST_SHARE: u32 = 75;
 /// Starts, beside all of these. The last one may wait for its turn.
 const STARTS_SHARE: u32 = 90;
+/// The whole sweep.
 const WHOLE: u32 = 100;
 
 /// The sweeper and its dependencies.

@@ -6,6 +6,7 @@ use wire::request::Request;
 use super::when;
 use crate::warning::{Code, Warning};
 
+/// A typical instance quota of a new account.
 const NEW_ACCOUNT_INSTANCES: u64 = 4;
 /// The default quota of instances per training job.
 const JOB_INSTANCES: u32 = 20;

@@ -32,8 +32,8 @@ pub(crate) fn read(definition: &Definition, state: &State) -> Option<Ruling> {
 
 /// Returns when each job whose log cannot be read is concluded without it.
 fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
-    let read = state.jobs().filter_map(|(_, trial, job)| Some((trial, job, job.final_log.wakes_at()?)));
-    let unread = read.filter(|(trial, job, _)| !is_known(definition, state.clock, trial, job));
+    let awaited = state.jobs().filter_map(|(_, trial, job)| Some((trial, job, job.final_log.wakes_at()?)));
+    let unread = awaited.filter(|(trial, job, _)| !is_known(definition, state.clock, trial, job));
     unread.map(|(_, _, time)| time)
 }
 

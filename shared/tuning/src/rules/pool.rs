@@ -112,6 +112,7 @@ fn lacks_money(definition: &Definition, state: &State) -> bool {
     start::can_start(definition, state) && !fits_cap(definition, state, longest.worst_case)
 }
 
+/// Returns the pools that time `at` would settle in full.
 pub(crate) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = &Pool> {
     state.pools.iter().filter(move |pool| settle_at(pool) <= at)
 }

@@ -100,6 +100,7 @@ impl State {
     }
 }
 
+/// Returns the trials of one round of a bracket.
 fn slots(definition: &Definition, bracket: BracketId) -> u32 {
     definition.plan().brackets().get(bracket.index()).map_or(1, BracketPlan::trials)
 }

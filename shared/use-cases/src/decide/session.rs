@@ -83,8 +83,9 @@ impl<T: Table> Session<'_, T> {
         }
     }
 
-    /// Folds the stored facts of `jobs`. Those of several jobs share a step, because each step makes other deciders lose
-    /// a race. A step that ended between facts of a job would decide without the rest.
+    /// Folds the stored facts of `jobs`. Jobs share a step while all their facts fit, because each step makes other
+    /// deciders lose a race. A job whose facts do not fit begins a new step, since a step that ends between them decides
+    /// without the rest. Only a job that is larger than a step spans several.
     async fn absorb_stored(&mut self, jobs: impl Iterator<Item = JobKey>) -> Result<(), Interrupted> {
         let partition = stored::fact_partition(&self.loaded.tuning.id);
         let (mut shared, mut last) = (Vec::new(), Vec::new());

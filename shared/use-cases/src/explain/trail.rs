@@ -47,6 +47,7 @@ pub(super) struct Trail<'a> {
     pub(super) jobs: Jobs,
     /// Trials that continued, by level. The state keeps only their number.
     went_on: BTreeMap<Epochs, BTreeSet<TrialId>>,
+    /// Trials that were promoted, by bracket and rung.
     pub(super) promoted: BTreeMap<(BracketId, RungId), BTreeSet<TrialId>>,
     pub(super) late: Late,
 }

@@ -78,6 +78,7 @@ fn finite(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
+/// Returns the range of the number that contains all of `captured`.
 fn number_around(line: &str, captured: &Range<usize>) -> Option<Range<usize>> {
     let text = line.as_bytes();
     // The digits of an escaped tab belong to no number.
