@@ -32,7 +32,8 @@ use examples::{
     WATCH_EXAMPLES,
 };
 
-use crate::run::ask::{Channel, Try};
+use crate::request::channels::Channel;
+use crate::request::tries::Try;
 
 pub(crate) use change::Change;
 pub(crate) use cost::{Cost, Month};

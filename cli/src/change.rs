@@ -21,7 +21,7 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
         return Err(if status == "Stopping" {
             Failure::usage(format!("the tuning {name} is stopping: its limits cannot be changed"))
         } else {
-            already_ended(&name, &status, &options.place.location_options())
+            already_ended(&name, &status, &tunings.location_options)
         });
     }
     let running = tunings.is_running();
@@ -29,10 +29,12 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
         Output::Json => print_json(&json(&name, &limits, running)),
         Output::Text => {
             let when = if running {
-                "running jobs continue"
+                "running jobs continue".to_owned()
             } else {
-                "no `hyperband run` is active, so the change takes effect when you continue the tuning with \
-                 `hyperband resume`"
+                let resume = tunings.resume(&name);
+                format!(
+                    "no `hyperband run` is active, so the change takes effect when you continue the tuning:\n  {resume}"
+                )
             };
             print_out(&format!("changed {name}: {}; {when}\n", limits_text(&limits)));
         }

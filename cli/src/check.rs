@@ -22,7 +22,7 @@ use wire::stored;
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
-use crate::run::ask::{self, channels};
+use crate::request::{self, channels};
 use crate::warning::Warning;
 use log::Findings;
 
@@ -45,8 +45,8 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
         return Err(Failure::usage("the request and the log cannot both come from standard input")
             .hint("give at least one of them as a file"));
     }
-    let text = ask::text(&options.request)?;
-    let body = ask::parse(&options.request, &text);
+    let text = request::text(&options.request)?;
+    let body = request::parse(&options.request, &text);
     let validate = if options.stack { for_stack } else { for_this_machine };
     let checked = match body.and_then(|body| Ok((validate(body.clone())?, body))) {
         Ok((request, body)) => Checked::of(request, options.log.as_deref(), body)?,
@@ -68,11 +68,11 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
 /// Validates the request as `hyperband run` does. A request that a stack would accept may have channels elsewhere.
 pub(crate) fn for_this_machine(body: Value) -> Result<Request, RequestError> {
     let is_whole = required_by_stack(&body).is_empty();
-    let request = ask::check_local(body)?;
+    let request = request::check_local(body)?;
     if !is_whole {
         channels::check(&request)?;
     }
-    validate(&request).map_err(|error| ask::local_error(&request, error))?;
+    validate(&request).map_err(|error| request::local_error(&request, error))?;
     Ok(request)
 }
 
@@ -140,7 +140,7 @@ fn read_log(request: &Request, path: &Path) -> Result<Findings, Failure> {
 /// Validates the request, except its prices. The stack has a price list.
 pub(crate) fn validate_for_stack(request: &Request) -> Result<(), RequestError> {
     match validate(request) {
-        Err(error) if !ask::is_about_prices(&error.violations) => Err(error),
+        Err(error) if !request::is_about_prices(&error.violations) => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
 }

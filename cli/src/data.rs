@@ -2,22 +2,18 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dynamodb::{DynamoTable, Embedded, OpenError};
 use local::host::{table_path, training_path};
 use local::training::JobRecords;
-use use_cases::lookup::{self, LookupError};
 use use_cases::store::Store;
-use wire::stored::IndexRow;
 
-use crate::arguments::folder_option;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 
-const NAMES_PER_PAGE: usize = 200;
-
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Data {
-    pub(crate) store: Store<DynamoTable>,
+    pub(crate) store: Arc<Store<DynamoTable>>,
     folder: PathBuf,
     /// Whether this user may only read the folder, so that `store` is a copy.
     read_only: bool,
@@ -45,8 +41,13 @@ impl Data {
             }
             attached => (attached?, false),
         };
-        let store = Store::new(table.table().into());
+        let store = Arc::new(Store::new(table.table().into()));
         Ok(Some(Self { store, folder: folder.to_owned(), read_only }))
+    }
+
+    /// The data directory `folder` with its open table.
+    pub(crate) fn of_store(store: Arc<Store<DynamoTable>>, folder: &Path) -> Self {
+        Self { store, folder: folder.to_owned(), read_only: false }
     }
 
     /// Like [`Data::open`], but fails if no tuning was ever run there.
@@ -67,36 +68,9 @@ impl Data {
             .hint("run the command as the owner of the folder, or get write permission for it and its files"))
     }
 
-    /// Returns the tuning `name`. The error for an unknown name suggests similar names.
-    pub(crate) async fn find(&self, name: &str) -> Result<IndexRow, Failure> {
-        match lookup::find(&self.store, name).await {
-            Ok(row) => Ok(row),
-            Err(LookupError::NotFound(_)) => Err(self.unknown_name(name).await?),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns all tunings, ordered by name.
-    pub(crate) async fn names(&self) -> Result<Vec<IndexRow>, Failure> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let (page, next) = lookup::list(&self.store, after, NAMES_PER_PAGE).await?;
-            all.extend(page);
-            match next {
-                Some(next) => after = Some(next),
-                None => return Ok(all),
-            }
-        }
-    }
-
     /// Returns whether a `run` is active in this folder.
     pub(crate) fn is_running(&self) -> bool {
         is_running(&self.folder)
-    }
-
-    /// Returns the option that a suggested command needs to reach this folder.
-    pub(crate) fn location_options(&self) -> String {
-        folder_option(&self.folder)
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -106,17 +80,5 @@ impl Data {
     /// Returns the training jobs of this folder's training service.
     pub(crate) fn training_jobs(&self) -> JobRecords {
         JobRecords::at(&training_path(&self.folder))
-    }
-
-    async fn unknown_name(&self, name: &str) -> Result<Failure, Failure> {
-        let rows = self.names().await?;
-        let near = wire::closest(name, rows.iter().map(|row| row.name.as_str()));
-        let hint = match near.as_slice() {
-            [] if rows.is_empty() => "there are no tunings: start one with `hyperband run`".to_owned(),
-            [] => format!("`hyperband list{}` shows all tunings", self.location_options()),
-            near => format!("did you mean {}?", near.join(" or ")),
-        };
-        let place = self.folder.display();
-        Ok(Failure::usage(format!("there is no tuning '{name}' in {place}")).exit(Exit::Usage).hint(hint))
     }
 }

@@ -11,7 +11,7 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
         Output::Json => print_json(&tunings.json(&options.name).await?),
         Output::Text => {
             let page = tunings.page(&options.name).await?;
-            let logs = tunings.log_hint(&options.place.location_options());
+            let logs = tunings.log_hint();
             print_out(&format!("{}{}", page.whole(), page.see_log(&logs)));
         }
     }

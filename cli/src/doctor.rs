@@ -50,7 +50,7 @@ pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
             .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
     })?;
     let remote = Remote::connect(endpoint).await?;
-    let account = Account::of(&remote.client)?;
+    let account = Account::of(&remote.stack)?;
     if !options.yes && !confirmed(options, &name, &remote)? {
         print_err("nothing was started\n");
         return Ok(Exit::Done);
@@ -108,7 +108,7 @@ fn confirmed(options: &Doctor, name: &str, remote: &Remote) -> Result<bool, Fail
     let plan = format!(
         "this starts the tuning {name} at {}: two training jobs on {}, one after the other, at most {} s each; the \
          stack enforces a cost cap of ${}",
-        remote.client.address(),
+        remote.stack.address(),
         options.instance_types.join(", "),
         request::MAX_RUNTIME_SECONDS,
         options.max_cost.typed,

@@ -4,24 +4,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ::report::document::{Document, Outcome, Trial};
-use local::host::training_path;
-use local::training::JobRecords;
 use serde_json::{Map, Value, json};
 use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
 
-use crate::arguments::{Export, Format, Source, Where};
-use crate::data::Data;
+use crate::arguments::{Export, Format};
 use crate::failure::{Exit, Failure};
+use crate::metrics;
 use crate::output::{json_line, print_err, print_out_raw};
 use crate::report::document_of;
-use crate::{metrics, page};
+use crate::whole::Tuning;
 
 pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
-    let (id, document) = document_of(&options.place, &options.name).await?;
+    let (tuning, document) = document_of(&options.place, &options.name).await?;
     let text = match options.format {
-        Format::Jsonl => jsonl(&options.place, &id, &document).await?,
-        Format::Csv => csv(&id, &document),
+        Format::Jsonl => jsonl(&tuning, &document).await?,
+        Format::Csv => csv(&tuning.row.id, &document),
     };
     match options.file.as_deref() {
         None => print_out_raw(&text),
@@ -38,21 +36,17 @@ pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
 
 /// Returns a line for each trial. In a data directory, it also has the curves of the metrics other than the objective, at
 /// the epochs of the objective's curve.
-async fn jsonl(place: &Source, id: &str, document: &Document) -> Result<String, Failure> {
-    let folder = match place.place().map_err(Failure::usage)? {
-        Where::Folder(folder) => folder,
-        Where::Endpoint(_) => {
-            return Ok(document.trials.iter().map(|trial| json_line(&row(id, document, trial))).collect());
-        }
+async fn jsonl(tuning: &Tuning, document: &Document) -> Result<String, Failure> {
+    let id = &tuning.row.id;
+    let Some(records) = &tuning.jobs else {
+        return Ok(document.trials.iter().map(|trial| json_line(&row(id, document, trial))).collect());
     };
-    let data = Data::existing(&folder).await?;
-    let loaded = data.store.load(id).await?.ok_or_else(|| page::gone(id))?;
-    let records = JobRecords::at(&training_path(&folder));
+    let loaded = tuning.store.load(id).await?.ok_or_else(|| tuning.deleted())?;
     let mut text = String::new();
     for trial in &document.trials {
         let mut row = row(id, document, trial);
         let jobs: Vec<String> = trial.jobs.iter().map(|job| format!("{id}-{}", job.key)).collect();
-        let curves = metrics::curves(&records, &loaded, &jobs);
+        let curves = metrics::curves(records, &loaded, &jobs);
         let curves = curves.map_err(|error| {
             Failure::usage(error.to_string())
                 .context(format!("cannot read the logs of trial {}", trial.number))

@@ -17,7 +17,7 @@ use crate::arguments::{self, Goal};
 use crate::check::{Checked, for_this_machine, log_table};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_out_raw};
-use crate::run::ask;
+use crate::request;
 use crate::text::{clean, quoted};
 use crate::warning;
 use questions::{Question, Questions};
@@ -61,7 +61,7 @@ pub(crate) fn init(options: &arguments::Init) -> Result<Exit, Failure> {
     let draft = complete(options, sample.as_ref(), &mut questions::of_terminal())?;
     let text = text::write(&draft);
     let invalid = |error| Failure::invalid_request(&error);
-    let body = ask::parse(&options.file, text.as_bytes()).map_err(invalid)?;
+    let body = request::parse(&options.file, text.as_bytes()).map_err(invalid)?;
     let request = for_this_machine(body.clone()).map_err(invalid)?;
     let checked = Checked::of(request, options.log.as_deref(), body)?;
     if is_file {

@@ -1,32 +1,31 @@
 //! `hyperband list`: lists the tunings of a data directory or a stack.
 
-use std::path::Path;
-
-use local::host::place;
 use serde_json::{Value, json};
 use tuning::unit::money::MicroUsd;
-use use_cases::describe;
 use wire::describe::TuningSummary;
 
 use crate::arguments::{List, Output, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
-use crate::remote::{Remote, failed};
+use crate::remote::failed;
 use crate::text::{clean, maybe, table, usd, utc};
+use crate::tunings::Tunings;
 
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
-    let (summaries, interrupted) = match options.place.place().map_err(Failure::usage)? {
-        Where::Endpoint(endpoint) => {
-            (Remote::connect(endpoint).await?.client.list().await.map_err(failed)?, false)
-        }
-        Where::Folder(folder) => match of_folder(&folder).await? {
-            None if options.output == Output::Text => {
+    let found = match options.place.place().map_err(Failure::usage)? {
+        Where::Folder(folder) if Data::open(&folder).await?.is_none() => {
+            if options.output == Output::Text {
                 print_out(&format!("no tuning was run in {}\n", folder.display()));
                 return Ok(Exit::Done);
             }
-            found => found.unwrap_or_default(),
-        },
+            None
+        }
+        Where::Folder(_) | Where::Endpoint(_) => Some(Tunings::open(&options.place).await?),
+    };
+    let (summaries, interrupted) = match &found {
+        Some(tunings) => (tunings.client.list().await.map_err(failed)?, !tunings.is_running()),
+        None => (Vec::new(), false),
     };
     match options.output {
         Output::Json => {
@@ -45,18 +44,6 @@ pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// Returns the tunings of a data directory, and whether no `run` is active there. `None` if no tuning was ever run there.
-async fn of_folder(folder: &Path) -> Result<Option<(Vec<TuningSummary>, bool)>, Failure> {
-    let Some(data) = Data::open(folder).await? else { return Ok(None) };
-    let mut names = data.names().await?;
-    names.sort_by_key(|row| std::cmp::Reverse(row.created));
-    let mut summaries = Vec::new();
-    for name in &names {
-        summaries.extend(describe::listed(&data.store, &place(), name).await?);
-    }
-    Ok(Some((summaries, !data.is_running())))
 }
 
 fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {

@@ -2,13 +2,10 @@
 //! logs.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use api_client::{Client, ClientError};
-use dynamodb::DynamoTable;
+use api_client::ClientError;
 use http_api::ApiError;
-use local::training::JobRecords;
 use report::html::List;
 use report::{Delta, Head, Live, html};
 use serde_json::json;
@@ -17,18 +14,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tuning::step::Step;
-use use_cases::describe::{self, Place};
 use use_cases::lookup;
-use use_cases::store::Store;
-use wire::describe::{TuningPage, TuningSummary};
-use wire::names::parse_training_job_name;
+use wire::describe::TuningSummary;
 
 use crate::failure::Failure;
 use crate::location::Location;
 use crate::logs::end as logs;
 use crate::metrics::curves;
 use crate::text::{usd, utc, value};
-use crate::whole::{self, CopyError};
+use crate::tunings::{Home, Tunings};
+use crate::whole::Tuning;
 
 /// How often a stream looks for new steps on this machine.
 const LOOK_LOCAL: Duration = Duration::from_millis(500);
@@ -48,15 +43,9 @@ const JOBS_MAX: usize = 100;
 /// Maximum number of values of a curve on a page.
 const POINTS_MAX: usize = 1_000;
 
-/// Where the tunings are.
-pub(crate) enum Source {
-    Local { store: Arc<Store<DynamoTable>>, place: Place, jobs: JobRecords },
-    Stack(Arc<Client>),
-}
-
 /// Returns the router of the pages. The streams end when the sender is dropped.
-pub(crate) fn router(source: Source) -> (Router, watch::Sender<()>) {
-    pages(source)
+pub(crate) fn router(tunings: Tunings) -> (Router, watch::Sender<()>) {
+    pages(tunings)
 }
 
 pub(crate) enum Stream {
@@ -70,7 +59,7 @@ pub(crate) struct Followed {
     id: String,
 }
 
-impl Pages for Source {
+impl Pages for Tunings {
     type Stream = Stream;
 
     async fn index(&self) -> Result<String, ApiError> {
@@ -84,18 +73,14 @@ impl Pages for Source {
     }
 
     async fn log(&self, name: &str, job: &str) -> Result<String, ApiError> {
-        let (text, place) = match self {
-            Self::Local { store, place, jobs } => {
-                let id = recorded(store, name, job).await?;
-                let described = describe::describe(store, place, &id).await?.ok_or_else(|| unknown(name))?;
-                (logs::of_folder(jobs, &described, job).await, "the data directory")
+        let found = self.client.training_job(name, job).await.map_err(|error| of_client(&error))?.job;
+        let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
+        let (text, place) = match &self.home {
+            Home::Folder(data) => {
+                let text = logs::of_folder(&data.training_jobs(), &described, &found.name).await;
+                (text, "the data directory")
             }
-            Self::Stack(client) => {
-                parse_training_job_name(job).ok_or_else(|| unknown_job(name, job))?;
-                let found = client.training_job(name, job).await.map_err(|error| of_client(&error))?.job;
-                let described = client.describe(name).await.map_err(|error| of_client(&error))?;
-                (logs::of_stack(client, &described, &found).await, "CloudWatch Logs")
-            }
+            Home::Stack(stack) => (logs::of_stack(stack, &described, &found).await, "CloudWatch Logs"),
         };
         let text = text.map_err(|failure| of_failure(&failure))?;
         if text.is_empty() {
@@ -106,12 +91,12 @@ impl Pages for Source {
     }
 
     async fn metrics(&self, name: &str, job_names: &str) -> Result<String, ApiError> {
-        let Self::Local { store, jobs, .. } = self else {
+        let Home::Folder(data) = &self.home else {
             let message = "the metrics of a stack's training jobs are in CloudWatch, in the namespace \
                            /aws/sagemaker/TrainingJobs";
             return Err(ApiError::of_host("ResourceNotFound", 404, message));
         };
-        let names: Vec<String> = job_names.split(',').map(str::to_owned).collect();
+        let names: Vec<&str> = job_names.split(',').collect();
         if names.len() > JOBS_MAX {
             return Err(ApiError::of_host(
                 "ValidationException",
@@ -119,13 +104,16 @@ impl Pages for Source {
                 format!("too many training jobs: expected at most {JOBS_MAX}, separated by commas"),
             ));
         }
-        let mut id = String::new();
+        // The names of a path of the data directory come from the table.
+        let mut found = Vec::new();
         for job in &names {
-            id = recorded(store, name, job).await?;
+            let detail = self.client.training_job(name, job).await;
+            found.push(detail.map_err(|error| of_client(&error))?.job.name);
         }
-        let loaded = store.load(&id).await?.ok_or_else(|| unknown(name))?;
-        let jobs = jobs.clone();
-        let read = spawn_blocking(move || curves(&jobs, &loaded, &names)).await;
+        let id = lookup::find(&data.store, name).await?.id;
+        let loaded = data.store.load(&id).await?.ok_or_else(|| unknown(name))?;
+        let jobs = data.training_jobs();
+        let read = spawn_blocking(move || curves(&jobs, &loaded, &found)).await;
         let curves = read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))?;
         let thinned: BTreeMap<_, Vec<_>> =
             curves.into_iter().map(|(name, curve)| (name, thinned(curve))).collect();
@@ -135,7 +123,7 @@ impl Pages for Source {
     async fn open(&self, name: Option<&str>) -> Result<Stream, ApiError> {
         match name {
             None => Ok(Stream::List),
-            Some(name) => self.follow(name).await.map(Box::new).map(Stream::Tuning),
+            Some(name) => Box::pin(self.follow(name)).await.map(Box::new).map(Stream::Tuning),
         }
     }
 
@@ -147,28 +135,16 @@ impl Pages for Source {
     }
 }
 
-impl Source {
+impl Tunings {
     async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
-        match self {
-            Self::Local { store, place, .. } => {
-                let row = lookup::find(store, name).await?;
-                let live = Live::open(store, place, &row.id).await?;
-                Ok(Followed { live: live.ok_or_else(|| unknown(name))?, name: row.name, id: row.id })
-            }
-            Self::Stack(client) => {
-                let (store, row) = whole::copy(client, name).await.map_err(|error| match error {
-                    CopyError::Client(error) => of_client(&error),
-                    CopyError::Unreadable(_) => unavailable(&"the stack returned unreadable rows"),
-                })?;
-                // The ARNs of the document come from the responses of Describe.
-                let described = client.describe(name).await.map_err(|error| of_client(&error))?;
-                let live = Live::open(&store, &Place::of_arn(&described.base.arn), &row.id).await?;
-                let mut live = live.ok_or_else(|| unknown(name))?;
-                // The copied rows do not say where the models of the stack are.
-                live.advance([], &described);
-                Ok(Followed { live, name: row.name, id: row.id })
-            }
-        }
+        let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
+        let opened = Tuning::of(self, described).await.map_err(|failure| of_failure(&failure))?;
+        let Tuning { store, row, place, described, .. } = opened;
+        let live = Live::open(&store, &place, &row.id).await?;
+        let mut live = live.ok_or_else(|| unknown(name))?;
+        // The copied rows of a stack do not say where its models are.
+        live.advance([], &described);
+        Ok(Followed { live, name: row.name, id: row.id })
     }
 
     async fn send_tuning(&self, mut followed: Followed, to: &mpsc::Sender<String>) {
@@ -215,69 +191,42 @@ impl Source {
 
     /// Returns how often a stream looks for new steps.
     fn look(&self) -> Duration {
-        match self {
-            Self::Local { .. } => LOOK_LOCAL,
-            Self::Stack(_) => LOOK_STACK,
+        match &self.home {
+            Home::Folder(_) => LOOK_LOCAL,
+            Home::Stack(_) => LOOK_STACK,
         }
     }
 
     /// Returns the newest tunings.
     async fn list(&self) -> Result<List, ApiError> {
-        let rows: Vec<_> = self.newest().await?.iter().map(row).collect();
+        let page = self.client.newest().await.map_err(|error| of_client(&error))?;
+        let rows: Vec<_> = page.tunings.iter().map(row).collect();
         let note =
             if rows.len() < LISTED { "" } else { "The newest 100 tunings. `hyperband list` shows all." };
         Ok(List { rows, note })
     }
 
-    async fn newest(&self) -> Result<Vec<TuningSummary>, ApiError> {
-        match self {
-            Self::Stack(client) => {
-                let page: TuningPage = client.newest().await.map_err(|error| of_client(&error))?;
-                Ok(page.tunings)
-            }
-            Self::Local { store, place, .. } => {
-                let (mut rows, mut next) = lookup::list(store, None, usize::MAX).await?;
-                while next.is_some() {
-                    let (more, after) = lookup::list(store, next, usize::MAX).await?;
-                    rows.extend(more);
-                    next = after;
-                }
-                rows.sort_by_key(|row| std::cmp::Reverse(row.created));
-                let mut shown = Vec::new();
-                for row in rows.iter().take(LISTED) {
-                    shown.extend(describe::listed(store, place, row).await?);
-                }
-                Ok(shown)
-            }
-        }
-    }
-
     /// Returns the changes of a document since the last look; `None` if there are none.
     async fn changes(&self, stream: &mut Followed) -> Result<Option<Delta>, ApiError> {
-        match self {
-            Self::Local { store, place, .. } => Ok(stream.live.update(store, place).await?),
-            Self::Stack(client) => {
-                let mut steps: Vec<Step> = Vec::new();
-                let mut after = stream.live.step();
-                loop {
-                    let page = client.decisions::<Step>(&stream.name, after).await;
-                    let page = page.map_err(|error| of_client(&error))?;
-                    if page.tuning_job_id != stream.id {
-                        return Err(unknown(&stream.id));
-                    }
-                    steps.extend(page.steps);
-                    match steps.last() {
-                        Some(last) if page.next_token.is_some() && last.n > after => after = last.n,
-                        _ => break,
-                    }
-                }
-                if steps.is_empty() {
-                    return Ok(None);
-                }
-                let described = client.describe(&stream.name).await.map_err(|error| of_client(&error))?;
-                Ok(Some(stream.live.advance(&steps, &described)))
+        let mut steps: Vec<Step> = Vec::new();
+        let mut after = stream.live.step();
+        loop {
+            let page = self.client.decisions::<Step>(&stream.name, after).await;
+            let page = page.map_err(|error| of_client(&error))?;
+            if page.tuning_job_id != stream.id {
+                return Err(unknown(&stream.id));
+            }
+            steps.extend(page.steps);
+            match steps.last() {
+                Some(last) if page.next_token.is_some() && last.n > after => after = last.n,
+                _ => break,
             }
         }
+        if steps.is_empty() {
+            return Ok(None);
+        }
+        let described = self.client.describe(&stream.name).await.map_err(|error| of_client(&error))?;
+        Ok(Some(stream.live.advance(&steps, &described)))
     }
 }
 
@@ -287,16 +236,6 @@ fn thinned(curve: BTreeMap<u64, f64>) -> Vec<(u64, f64)> {
     let last = curve.len().saturating_sub(1);
     let points = curve.into_iter().enumerate();
     points.filter(|(place, _)| place.is_multiple_of(step) || *place == last).map(|(_, point)| point).collect()
-}
-
-/// Returns the ID of the tuning `name`. Fails if it has no record of the training job `job`, whose name is a path of the
-/// data directory.
-async fn recorded(store: &Store<DynamoTable>, name: &str, job: &str) -> Result<String, ApiError> {
-    let id = lookup::find(store, name).await?.id;
-    let key = parse_training_job_name(job).filter(|(of, _)| *of == id).map(|(_, key)| key);
-    let key = key.ok_or_else(|| unknown_job(name, job))?;
-    let found = describe::training_job(store, &id, key).await?;
-    found.map(|_| id).ok_or_else(|| unknown_job(name, job))
 }
 
 /// Shows the folder of the best model, if it is on this machine and has files.
@@ -363,9 +302,4 @@ fn unavailable(error: &dyn std::fmt::Display) -> ApiError {
 
 fn unknown(name: &str) -> ApiError {
     ApiError::of_host("ResourceNotFound", 404, format!("no hyperparameter tuning job is named {name}"))
-}
-
-fn unknown_job(name: &str, job: &str) -> ApiError {
-    let job: String = job.chars().take(100).collect();
-    ApiError::of_host("ResourceNotFound", 404, format!("tuning job {name} has no training job {job}"))
 }

@@ -9,14 +9,17 @@ mod local;
 mod printer;
 
 use tuning::state::failures::cause;
+use use_cases::active::name_in;
 use wire::describe::TrainingJobSummary;
+use wire::names::parse_training_job_name;
 
 use crate::arguments::Logs;
 use crate::failure::{Exit, Failure};
 use crate::output::print_err;
 use crate::page::Page;
+use crate::remote::{NOT_FOUND, failed};
 use crate::signals::Signals;
-use crate::tunings::Tunings;
+use crate::tunings::{Home, Tunings};
 use choice::{NoJob, choose};
 use printer::Printer;
 
@@ -33,12 +36,9 @@ async fn print_log(options: &Logs) -> Result<Exit, Failure> {
     let page = tunings.page(&options.name).await?;
     let job = chosen(&page, options)?;
     let mut printer = Printer::new(&page, job, options);
-    match &tunings {
-        Tunings::Endpoint(remote) => cloud::print_log(remote, &page, job, options, &mut printer).await?,
-        Tunings::Folder(data) => {
-            let row = data.find(&options.name).await?;
-            local::print_log(data, &row.id, job, options, &mut printer).await?;
-        }
+    match &tunings.home {
+        Home::Folder(data) => local::print_log(&tunings, data, job, options, &mut printer).await?,
+        Home::Stack(stack) => cloud::print_log(&tunings, stack, job, options, &mut printer).await?,
     }
     Ok(Exit::Done)
 }
@@ -62,6 +62,16 @@ fn chosen<'a>(page: &'a Page, options: &Logs) -> Result<&'a TrainingJobSummary, 
     let why = why.unwrap_or_default();
     print_err(&format!("log of {}: trial {trial}, {state}{why}\n", job.name));
     Ok(job)
+}
+
+/// Returns whether `job` has ended by now, or was deleted.
+async fn has_ended_now(tunings: &Tunings, job: &TrainingJobSummary) -> Result<bool, Failure> {
+    let tuning = parse_training_job_name(&job.name).map(|(id, _)| id).unwrap_or_default();
+    match tunings.client.training_job(name_in(&tuning), &job.name).await {
+        Ok(found) => Ok(choice::has_ended(&found.job)),
+        Err(error) if error.is(NOT_FOUND) => Ok(true),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Returns the error for a job that has ended without a line in its log.

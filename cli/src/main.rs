@@ -15,6 +15,7 @@ mod doctor;
 mod explain;
 mod export;
 mod failure;
+mod folder_api;
 mod front;
 mod init;
 mod list;
@@ -34,6 +35,7 @@ mod record;
 mod remote;
 mod replay;
 mod report;
+mod request;
 mod run;
 mod serve;
 mod signals;
@@ -117,7 +119,7 @@ fn on_runtime(command: Command) -> Result<Exit, Failure> {
 async fn perform(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(options) => run::run(options).await,
-        Command::Resume(options) => run::resume(options).await,
+        Command::Resume(options) => Box::pin(run::resume(options)).await,
         Command::Submit(options) => submit::submit(options).await,
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,

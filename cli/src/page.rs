@@ -10,20 +10,15 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::Path;
 
-use local::host::place_of;
 use serde_json::{Value, json};
-use use_cases::describe;
-use use_cases::ports::table::Table;
-use use_cases::store::Store;
 use wire::describe::{
     Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, WaitingFor, request_from_description,
 };
 
 use crate::arguments::folder_option;
 use crate::best_model;
-use crate::data::is_running;
 use crate::event_text::{end_words, rounded, uncut};
-use crate::failure::{Exit, Failure};
+use crate::failure::Exit;
 use crate::location::Location;
 use crate::log_hint::LogHint;
 use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
@@ -42,7 +37,7 @@ pub(crate) struct Page {
     /// Its training jobs, ordered by trial and attempt.
     pub(crate) jobs: Vec<TrainingJobSummary>,
     /// The command that continues the tuning of a data directory, if no `run` is active.
-    interrupted: Option<String>,
+    pub(crate) interrupted: Option<String>,
 }
 
 /// Returns whether a person reads the output. A file or another program gets whole texts.
@@ -50,30 +45,7 @@ fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Returns the error for a deleted tuning.
-pub(crate) fn gone(id: &str) -> Failure {
-    Failure::usage(format!("the tuning {id} was deleted"))
-}
-
 impl Page {
-    /// Reads tuning `id` of a data directory.
-    pub(crate) async fn of_folder<T: Table>(
-        store: &Store<T>,
-        folder: &Path,
-        id: &str,
-    ) -> Result<Self, Failure> {
-        let place = place_of(folder);
-        let described = describe::describe(store, &place, id).await?.ok_or_else(|| gone(id))?;
-        let jobs = describe::jobs(store, &place, id).await?.ok_or_else(|| gone(id))?;
-        let interrupted = !described.base.is_ended() && !is_running(folder);
-        let resume = format!("hyperband resume {}{}", described.base.name, folder_option(folder));
-        Ok(Self { described, jobs, interrupted: interrupted.then_some(resume) })
-    }
-
-    pub(crate) fn of_stack(described: TuningJob, jobs: Vec<TrainingJobSummary>) -> Self {
-        Self { described, jobs, interrupted: None }
-    }
-
     /// Returns the response of `DescribeHyperParameterTuningJob`, with the best model, and marked if the tuning was
     /// interrupted.
     pub(crate) fn json(&self) -> Value {

@@ -19,7 +19,7 @@ use crate::arguments::{self, Output};
 use crate::cut;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
-use crate::run::ask;
+use crate::request;
 use crate::text::{duration, usd};
 use crate::warning::{Code, Warning};
 
@@ -73,7 +73,7 @@ struct Brackets {
 }
 
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
-    let request = ask::read_local(&options.request, ask::Edits::default())?;
+    let request = request::read_local(&options.request, request::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
     let outlook = Outlook::of(request, startup, epoch).map_err(|error| Failure::invalid_request(&error))?;
     match options.output {

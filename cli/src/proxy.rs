@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_client::{Address, Client, ClientError};
+use api_client::{Address, ClientError, Stack};
 use http_api::{Answered, ApiError};
 use wire::events::http::{HttpRequest, HttpResponse};
 
@@ -13,6 +13,7 @@ use crate::live;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
 use crate::signals::Signals;
+use crate::tunings::Tunings;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
@@ -21,13 +22,13 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
             .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
     })?;
     let front = Front::bind(&options.listen, options.allow_remote, "acts with your AWS credentials").await?;
-    let client = Remote::connect(address).await?.client;
+    let remote = Remote::connect(address).await?;
+    let stack = Arc::clone(&remote.stack);
     // Missing credentials are reported now, not with the first request.
-    client.is_signed().await.map_err(failed)?;
+    stack.is_signed().await.map_err(failed)?;
     let mut signals = Signals::listen()?;
-    let client = Arc::new(client);
-    let (pages, streams) = live::router(live::Source::Stack(Arc::clone(&client)));
-    let routes = server::routes(move |request| forward(Arc::clone(&client), request)).merge(pages);
+    let (pages, streams) = live::router(Tunings::of_stack(remote, options.place.location_options()));
+    let routes = server::routes(move |request| forward(Arc::clone(&stack), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
     tokio::select! {
         failure = serving.broken() => return Err(failure),
@@ -41,10 +42,10 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn forward(client: Arc<Client>, request: HttpRequest) -> HttpResponse {
-    let answered = match refusal(&client, &request) {
+async fn forward(stack: Arc<Stack>, request: HttpRequest) -> HttpResponse {
+    let answered = match refusal(&stack, &request) {
         Some(refusal) => Err(refusal),
-        None => client.forward(&request).await.map_err(|error| {
+        None => stack.forward(&request).await.map_err(|error| {
             let error = unanswered(&error);
             print_err(&format!("{} {}: {}\n", request.method, request.path, error.message));
             error
@@ -54,7 +55,7 @@ async fn forward(client: Arc<Client>, request: HttpRequest) -> HttpResponse {
 }
 
 /// Returns the error for a request that cannot be forwarded.
-fn refusal(client: &Client, request: &HttpRequest) -> Option<ApiError> {
+fn refusal(stack: &Stack, request: &HttpRequest) -> Option<ApiError> {
     if !request.path.starts_with('/') {
         return Some(ApiError::of_host(
             "ValidationException",
@@ -62,7 +63,7 @@ fn refusal(client: &Client, request: &HttpRequest) -> Option<ApiError> {
             "invalid path: expected one that begins with /",
         ));
     }
-    let is_aws = request.path == "/" && matches!(client.address(), Address::Function(_));
+    let is_aws = request.path == "/" && matches!(stack.address(), Address::Function(_));
     is_aws.then(|| {
         ApiError::of_host(
             "UnknownOperationException",

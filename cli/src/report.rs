@@ -6,15 +6,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ::report::Document;
-use local::host::place_of;
 use serde_json::json;
 
-use crate::arguments::{Output, Report, Source, Where};
-use crate::data::Data;
+use crate::arguments::{Output, Report, Source};
 use crate::failure::{Exit, Failure};
 use crate::location::Location;
 use crate::output::{print_err, print_json, print_out_raw};
-use crate::page::{self, Page};
 use crate::whole::Tuning;
 
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
@@ -39,31 +36,14 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(String, Document), Failure> {
-    match source.place().map_err(Failure::usage)? {
-        Where::Folder(folder) => of_folder(&folder, name).await,
-        Where::Endpoint(_) => of_stack(source, name).await,
-    }
-}
-
-/// Returns the ID and the document of a tuning in a data directory.
-async fn of_folder(folder: &Path, name: &str) -> Result<(String, Document), Failure> {
-    let data = Data::existing(folder).await?;
-    let row = data.find(name).await?;
-    let known = Page::of_folder(&data.store, data.folder(), &row.id).await?;
-    let document = ::report::read(&data.store, &place_of(folder), &row.id).await?;
-    let mut document = document.ok_or_else(|| page::gone(&row.id))?;
-    document.head.model = known.best_model().map(|(_, location)| location.text());
-    document.head.interrupted = known.interrupted().map(str::to_owned);
-    Ok((row.id, document))
-}
-
-async fn of_stack(source: &Source, name: &str) -> Result<(String, Document), Failure> {
+pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(Tuning, Document), Failure> {
     let tuning = Tuning::open(source, name).await?;
     let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
     let mut document = document.ok_or_else(|| tuning.deleted())?;
-    document.head.model = tuning.model.as_deref().map(|uri| Location::of_uri(uri).text());
-    Ok((tuning.row.id, document))
+    let model = tuning.described.controller.best_model.as_ref();
+    document.head.model = model.map(|best| Location::of_uri(&best.location).text());
+    document.head.interrupted.clone_from(&tuning.interrupted);
+    Ok((tuning, document))
 }
 
 /// Replaces the file atomically, so that a browser never reads a partial file.

@@ -4,7 +4,6 @@
 //! tuning has ended, the command only prints its result. Must never run this command line's training program for
 //! another tuning of the folder.
 
-pub(crate) mod ask;
 pub(crate) mod command;
 pub(crate) mod devices;
 mod fresh;
@@ -13,6 +12,7 @@ mod session;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dynamodb::DynamoTable;
 use local::host::{Claimed, Host, HostConfig, HostError};
@@ -32,10 +32,12 @@ use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::log_hint::LogHint;
 use crate::output::{print_err, print_json, print_out};
-use crate::page::{Page, gone};
 use crate::record::RunRecord;
+use crate::request;
 use crate::signals::Signals;
+use crate::tunings::Tunings;
 use crate::warning;
+use crate::whole::Tuning;
 use session::Outcome;
 pub(crate) use session::SWEEP_EVERY;
 
@@ -60,20 +62,20 @@ enum Existing {
     Missing,
     /// The id of a tuning that has not ended.
     Active(String),
-    /// The id of a tuning that has ended.
-    Ended(String),
+    /// The tuning has ended.
+    Ended,
 }
 
 pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     command::require(&options)?;
-    let edits = ask::Edits {
+    let edits = request::Edits {
         name: options.name.as_deref(),
         tries: &options.tries,
         limits: options.limits,
         channels: &options.channels,
     };
     let session = Session {
-        request: ask::read_local(&options.request, edits)?,
+        request: request::read_local(&options.request, edits)?,
         command: options.command,
         data_dir: options.place.data_dir,
         processes: options.processes,
@@ -86,16 +88,12 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
 
 pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     let Resume { name, place: Place { data_dir }, output } = options;
-    let data = Data::existing(&data_dir).await?;
-    let row = data.find(&name).await?;
-    let tuning = data.store.tuning(&row.id).await?.ok_or_else(|| gone(&row.id))?;
-    let record = RunRecord::read(&data_dir, &row.id)?.ok_or_else(|| {
-        Failure::usage(format!(
-            "the command line of '{}' is not recorded in {}",
-            row.name,
-            data_dir.display()
-        ))
-        .hint("repeat the `hyperband run` command line that started it")
+    let tunings = Tunings::of_folder(Data::existing(&data_dir).await?);
+    let described = tunings.describe(&name).await?;
+    let tuning = Tuning::of(&tunings, described).await?;
+    let record = RunRecord::read(&data_dir, &tuning.row.id)?.ok_or_else(|| {
+        Failure::usage(format!("the command line of '{name}' is not recorded in {}", data_dir.display()))
+            .hint("repeat the `hyperband run` command line that started it")
     })?;
     // The default data directory is relative to the folder of the caller, and the program to that of the run.
     let data_dir = std::path::absolute(&data_dir)?;
@@ -106,9 +104,11 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
         ))
         .hint("if the folder has moved, repeat the `hyperband run` command line there with --command-changed")
     })?;
-    drop(data);
+    let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
+    let request = stored.request.clone();
+    drop((tunings, tuning));
     let session = Session {
-        request: tuning.request.clone(),
+        request,
         command: record.words(),
         data_dir,
         processes: record.processes(),
@@ -141,7 +141,7 @@ impl Session {
         if let Some(data) = &data {
             if !self.fresh {
                 match existing(&data.store, &self.request).await? {
-                    Existing::Ended(id) => return self.print_earlier_result(&data.store, &id).await,
+                    Existing::Ended => return self.print_earlier_result(data.clone()).await,
                     Existing::Active(id) => {
                         self.reject_other_command(&id)?;
                         continues = true;
@@ -168,7 +168,9 @@ impl Session {
         };
         let outcome = self.replace(&host, earlier, &mut signals).await;
         let shown = match &outcome {
-            Ok(Outcome::Ended(id)) => Some(self.print_result(host.store(), id).await),
+            Ok(Outcome::Ended) => {
+                Some(self.print_result(Data::of_store(Arc::clone(host.store()), &self.data_dir)).await)
+            }
             Ok(Outcome::Interrupted) | Err(_) => None,
         };
         if matches!(outcome, Ok(Outcome::Interrupted)) {
@@ -180,8 +182,8 @@ impl Session {
             () = signals.next() => {}
         }
         match (outcome?, shown) {
-            (Outcome::Ended(_), Some(shown)) => shown,
-            (Outcome::Ended(_) | Outcome::Interrupted, _) => {
+            (Outcome::Ended, Some(shown)) => shown,
+            (Outcome::Ended | Outcome::Interrupted, _) => {
                 let (name, place) = (self.request.name(), folder_option(&self.data_dir));
                 print_err(&format!(
                     "{name} has not ended; to continue it:\n  hyperband resume {name}{place}\n"
@@ -241,7 +243,7 @@ impl Session {
 
     /// Checks a new tuning like its submission, before anything is changed.
     fn check_new(&self) -> Result<(), Failure> {
-        ask::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))
+        request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))
     }
 
     /// Deletes the earlier tuning of this name, if there is one, and runs this one.
@@ -258,12 +260,12 @@ impl Session {
     }
 
     /// Prints the result of a tuning that an earlier run has ended.
-    async fn print_earlier_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
+    async fn print_earlier_result(&self, data: Data) -> Result<Exit, Failure> {
         print_err(&format!(
             "{} has already ended; this is its result (to run it again, add --fresh, or --name for another name):\n",
             self.request.name()
         ));
-        self.print_result(store, id).await
+        self.print_result(data).await
     }
 
     fn record(&self) -> Option<RunRecord> {
@@ -288,7 +290,7 @@ impl Session {
     /// Submits or continues the tuning, and follows it until it ends.
     async fn tune(&self, host: &Host, signals: &mut Signals) -> Result<Outcome, Failure> {
         let (id, since) = match existing(host.store(), &self.request).await? {
-            Existing::Ended(id) => return Ok(Outcome::Ended(id)),
+            Existing::Ended => return Ok(Outcome::Ended),
             Existing::Active(id) => (id, Since::Now),
             Existing::Missing => {
                 let (record, name) = (self.record(), self.request.name());
@@ -308,8 +310,8 @@ impl Session {
     }
 
     /// Prints the result of a tuning that has ended, and returns the exit code.
-    async fn print_result(&self, store: &Store<DynamoTable>, id: &str) -> Result<Exit, Failure> {
-        let page = Page::of_folder(store, &self.data_dir, id).await?;
+    async fn print_result(&self, data: Data) -> Result<Exit, Failure> {
+        let page = Tunings::of_folder(data).page(self.request.name()).await?;
         match self.output {
             Output::Json => {
                 print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs}));
@@ -352,7 +354,7 @@ async fn existing(store: &Store<DynamoTable>, request: &Request) -> Result<Exist
             "add --fresh to stop it, delete it and run the new request, or use another --name or --data-dir"
         }));
     }
-    Ok(if loaded.state.is_ended() { Existing::Ended(row.id) } else { Existing::Active(row.id) })
+    Ok(if loaded.state.is_ended() { Existing::Ended } else { Existing::Active(row.id) })
 }
 
 /// Fails if the folder has another tuning that has not ended, unless it is stopping. Otherwise the host would run it
@@ -396,7 +398,7 @@ pub(crate) async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<
 
 fn submit_failure(request: &Request, error: SubmitError) -> Failure {
     match error {
-        SubmitError::Request(error) => Failure::invalid_request(&ask::local_error(request, error)),
+        SubmitError::Request(error) => Failure::invalid_request(&request::local_error(request, error)),
         SubmitError::NameTaken(name) => {
             Failure::usage(format!("another process has just started a tuning '{name}'"))
                 .hint("use another --name")

@@ -12,28 +12,30 @@ use std::sync::Arc;
 use std::thread;
 
 use dynamodb::DynamoTable;
-use http_api::{Access, Answered, Api, ApiError};
-use local::host::{Claimed, Host, HostConfig, NoPrices, STACK, SystemClock, place_of, training_path};
+use http_api::{Answered, ApiError};
+use local::host::{Claimed, Host, HostConfig, training_path};
 use local::training::JobRecords;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
-use use_cases::describe::Place;
 use use_cases::store::Store;
-use use_cases::submit::{Guardrails, Submit};
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::names::parse_training_job_name;
 use wire::request::{Request, RequestError, read_body};
 
 use crate::arguments::{Serve, folder_option, warn_of_idle_devices};
+use crate::data::Data;
 use crate::failure::{Exit, Failure};
+use crate::folder_api::FolderApi;
 use crate::front::Front;
 use crate::live;
 use crate::output::print_err;
 use crate::record::RunRecord;
-use crate::run::ask::{Channel, channels};
-use crate::run::{SWEEP_EVERY, ask, command, is_stopping, open_failure};
+use crate::request;
+use crate::request::channels::{self, Channel};
+use crate::run::{SWEEP_EVERY, command, is_stopping, open_failure};
 use crate::signals::Signals;
+use crate::tunings::Tunings;
 use statistics::Asked;
 
 const CREATE: &str = "CreateHyperParameterTuningJob";
@@ -50,8 +52,7 @@ struct Machine {
 
 #[derive(Debug)]
 struct LocalApi {
-    api: Api<DynamoTable, NoPrices, SystemClock>,
-    place: Place,
+    api: FolderApi,
     data_dir: PathBuf,
     /// The training command, for `resume`; `None` if it is not Unicode.
     record: Option<RunRecord>,
@@ -101,13 +102,9 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
         () = signals.next() => return Ok(Exit::Done),
     };
     let ends = ends::Ends::begin(&host, &data_dir).await;
-    let source = live::Source::Local {
-        store: Arc::clone(host.store()),
-        place: place_of(&data_dir),
-        jobs: JobRecords::at(&training_path(&data_dir)),
-    };
+    let data = Data::of_store(Arc::clone(host.store()), &data_dir);
     let api = Arc::new(LocalApi::new(&host, data_dir, record, machine));
-    let (pages, streams) = live::router(source);
+    let (pages, streams) = live::router(Tunings::of_folder(data));
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
     let mut serving = front.serve(routes, options.output);
     print_err(&format!("at most {slots} training processes at once (--slots)\n"));
@@ -186,7 +183,7 @@ async fn answer(local: Arc<LocalApi>, mut request: HttpRequest) -> HttpResponse 
             Err(error) => return Answered::refused(&request, error).response,
         }
     }
-    let answered = local.api.handle(&request, &local.place).await;
+    let answered = local.api.handle(&request).await;
     if let Some((_, name)) = &submission
         && answered.error.as_ref().is_some_and(leaves_no_tuning)
     {
@@ -212,8 +209,8 @@ impl Machine {
     fn request(&self, body: &[u8]) -> Result<Request, RequestError> {
         let mut body = read_body(body)?;
         channels::replace(&mut body, &self.channels);
-        let request = ask::check_local(body)?;
-        ask::check_new(&request)?;
+        let request = request::check_local(body)?;
+        request::check_new(&request)?;
         let instances = request.instance_count();
         match self.devices.map(NonZeroU32::get).filter(|devices| *devices < instances) {
             None => Ok(request),
@@ -227,16 +224,8 @@ impl Machine {
 
 impl LocalApi {
     fn new(host: &Host, data_dir: PathBuf, record: Option<RunRecord>, machine: Machine) -> Self {
-        let submit = Submit {
-            store: Arc::clone(host.store()),
-            prices: NoPrices,
-            clock: SystemClock,
-            monthly_cap: None,
-            guardrails: Guardrails::default(),
-        };
         Self {
-            api: Api { submit, access: Access::default(), stack: STACK.to_owned() },
-            place: place_of(&data_dir),
+            api: FolderApi::new(Arc::clone(host.store()), &data_dir),
             data_dir,
             record,
             machine,
@@ -276,7 +265,7 @@ impl LocalApi {
         };
         let id = asked.job().and_then(parse_training_job_name).map(|(id, _)| id);
         let tuning = match id {
-            Some(id) => self.api.submit.store.tuning(&id).await.map_err(|error| unavailable(&error))?,
+            Some(id) => self.api.store().tuning(&id).await.map_err(|error| unavailable(&error))?,
             None => None,
         };
         let Some(tuning) = tuning else { return Ok(asked.no_values()) };

@@ -14,13 +14,13 @@ use wire::request::{PriceAnswer, Request, RungExecution};
 use crate::arguments;
 use crate::failure::{Exit, Failure};
 use crate::output::print_out_raw;
-use crate::run::ask;
+use crate::request;
 
 /// Virtual times at which the state is measured, in seconds.
 const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
 pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
-    let request = ask::read_local(&options.request, ask::Edits::default())?;
+    let request = request::read_local(&options.request, request::Edits::default())?;
     let table = read_table(&options.curves)?;
     let times = Times {
         startup_ms: milliseconds(options.startup_seconds),
@@ -57,7 +57,7 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
 
 fn define(request: &Request) -> Result<Definition, Failure> {
     let definition = request.definition(Time::EPOCH, "000000", &PriceAnswer::default());
-    definition.map_err(|error| Failure::invalid_request(&ask::local_error(request, error)))
+    definition.map_err(|error| Failure::invalid_request(&request::local_error(request, error)))
 }
 
 fn milliseconds(seconds: f64) -> u64 {

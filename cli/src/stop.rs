@@ -14,7 +14,7 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
     let Some(name) = &options.name else { return all::stop_all(&options, &tunings).await };
     let name = tunings.name(name).await?;
     if let OrderOutcome::AlreadyEnded(status) = tunings.stop(&name).await? {
-        return Err(already_ended(&name, &status, &options.place.location_options()));
+        return Err(already_ended(&name, &status, &tunings.location_options));
     }
     let running = tunings.is_running();
     match options.output {
@@ -30,8 +30,8 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
         }
         Output::Text => print_out(&format!(
             "stop of {name} requested; no `hyperband run` is active, so the stop takes effect when you continue the \
-             tuning:\n  hyperband resume {name}{}\n",
-            options.place.location_options()
+             tuning:\n  {}\n",
+            tunings.resume(&name)
         )),
     }
     Ok(Exit::Done)

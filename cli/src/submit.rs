@@ -11,11 +11,12 @@ use crate::check::validate_for_stack;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, print_out};
 use crate::remote::{Remote, failed};
-use crate::run::ask;
+use crate::request;
+use crate::tunings::Tunings;
 use crate::watch;
 
 pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
-    let edits = ask::Edits {
+    let edits = request::Edits {
         name: options.name.as_deref(),
         tries: &options.tries,
         limits: options.limits,
@@ -25,9 +26,9 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     // A server on this machine is `serve`, which needs no fields of AWS, or `proxy`. Behind it, the stack validates.
     let is_local = matches!(&place, Ok(Some(Address::Http(endpoint))) if endpoint.is_loopback());
     let request = if is_local {
-        ask::read_for_local_server(&options.request, edits)?
+        request::read_for_local_server(&options.request, edits)?
     } else {
-        let request = ask::read(&options.request, edits)?;
+        let request = request::read(&options.request, edits)?;
         validate_for_stack(&request).map_err(|error| Failure::invalid_request(&error))?;
         request
     };
@@ -46,7 +47,8 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     let submitted = json!({"HyperParameterTuningJobArn": created.arn, "HyperParameterTuningJobName": name});
     if options.watch {
         print_err(&format!("submitted {name}: {}\n", created.arn));
-        let followed = watch::remote(&remote, name, &place, options.interval, options.output).await;
+        let tunings = Tunings::of_stack(remote, place);
+        let followed = watch::follow(&tunings, name, options.interval, options.output).await;
         // A program expects one JSON document. Without a result, it is the submission.
         let printed = matches!(followed, Ok(Exit::Done | Exit::Failed));
         if options.output == Output::Json && !printed {

@@ -1,35 +1,46 @@
-//! The tunings of a data directory or an endpoint: their pages, stops, changes of limits and deletions. In a data
-//! directory, the active `run` performs stops and changes.
+//! The tunings of a data directory or of a stack, through one client of the API.
+//!
+//! A data directory has the API in this process; its active `run` performs stops and changes. What only one of both
+//! places has is a match on [`Home`].
 
 use std::path::Path;
+use std::sync::Arc;
 
-use api_client::ClientError;
+use api_client::{Client, ClientError, Retry, Stack};
 use local::host::SystemClock;
 use serde_json::Value;
-use use_cases::active::active;
-use use_cases::change::{ChangeError, change};
 use use_cases::delete::{DeleteError, delete_found, purge};
-use use_cases::lookup::{self, LookupError};
+use use_cases::lookup;
 use use_cases::ports::Clock;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::{Store, StoreError};
 use wire::change::LimitsChange;
-use wire::describe::TuningSummary;
+use wire::describe::{TuningJob, TuningPage};
 use wire::stored;
 
-use crate::arguments::{Source, Where};
+use crate::arguments::{Source, Where, folder_option};
 use crate::data::Data;
 use crate::failure::Failure;
+use crate::folder_api::FolderApi;
 use crate::log_hint::LogHint;
 use crate::page::Page;
 use crate::record::RunRecord;
-use crate::remote::{Remote, failed};
+use crate::remote::{NOT_FOUND, Remote, failed};
 
-/// An open data directory or a connected endpoint.
+/// The tunings of one place.
 #[derive(Debug)]
-pub(crate) enum Tunings {
-    Folder(Box<Data>),
-    Endpoint(Box<Remote>),
+pub(crate) struct Tunings {
+    pub(crate) client: Client,
+    pub(crate) home: Home,
+    /// The options that a suggested command needs to reach this place.
+    pub(crate) location_options: String,
+}
+
+/// The place of tunings.
+#[derive(Debug)]
+pub(crate) enum Home {
+    Folder(Data),
+    Stack(Arc<Stack>),
 }
 
 /// A tuning that has not ended.
@@ -49,138 +60,161 @@ pub(crate) enum OrderOutcome {
 
 impl Tunings {
     pub(crate) async fn open(source: &Source) -> Result<Self, Failure> {
-        Ok(match source.place().map_err(Failure::usage)? {
-            Where::Folder(folder) => Self::Folder(Box::new(Data::existing(&folder).await?)),
-            Where::Endpoint(endpoint) => Self::Endpoint(Box::new(Remote::connect(endpoint).await?)),
-        })
+        match source.place().map_err(Failure::usage)? {
+            Where::Folder(folder) => Ok(Self::of_folder(Data::existing(&folder).await?)),
+            Where::Endpoint(address) => {
+                Ok(Self::of_stack(Remote::connect(address).await?, source.location_options()))
+            }
+        }
     }
 
     /// Like [`Tunings::open`], but fails if this user may only read the folder.
     pub(crate) async fn open_writable(source: &Source) -> Result<Self, Failure> {
         let tunings = Self::open(source).await?;
-        if let Self::Folder(data) = &tunings {
-            data.require_writable()?;
-        }
+        tunings.require_writable()?;
         Ok(tunings)
     }
 
-    /// Returns the tuning `name` with its jobs.
-    pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
-        match self {
-            Self::Folder(data) => {
-                let row = data.find(name).await?;
-                Page::of_folder(&data.store, data.folder(), &row.id).await
-            }
-            Self::Endpoint(remote) => remote.page(name).await,
-        }
+    pub(crate) fn of_folder(data: Data) -> Self {
+        let api = FolderApi::new(Arc::clone(&data.store), data.folder());
+        let location_options = folder_option(data.folder());
+        let client = Client::new(Arc::new(api), Retry::default());
+        Self { client, home: Home::Folder(data), location_options }
     }
 
-    /// Returns the JSON of the tuning `name`, which does not have the jobs.
-    pub(crate) async fn json(&self, name: &str) -> Result<Value, Failure> {
-        match self {
-            Self::Folder(_) => Ok(self.page(name).await?.json()),
-            // The list of jobs can be long.
-            Self::Endpoint(remote) => Ok(Page::of_stack(remote.describe(name).await?, Vec::new()).json()),
-        }
+    pub(crate) fn of_stack(remote: Remote, location_options: String) -> Self {
+        Self { client: remote.client, home: Home::Stack(remote.stack), location_options }
     }
 
-    /// Returns where the logs are. `location` has the options that a command needs to reach the tunings.
-    pub(crate) fn log_hint(&self, location: &str) -> LogHint {
-        let records = match self {
-            Self::Folder(data) => Some(data.training_jobs()),
-            Self::Endpoint(_) => None,
-        };
-        LogHint::at(location, records)
-    }
-
-    /// Returns the name of the tuning in its original letter case.
-    pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
-        match self {
-            Self::Folder(data) => Ok(data.find(name).await?.name),
-            Self::Endpoint(remote) => Ok(remote.describe(name).await?.base.name),
-        }
-    }
-
-    /// Returns all active tunings, and the errors for those that could not be read.
-    pub(crate) async fn active(&self) -> Result<(Vec<Active>, Vec<Failure>), Failure> {
-        match self {
-            Self::Folder(data) => {
-                let all = active(&data.store).await?;
-                let found = all.tunings.into_iter();
-                let found = found.map(|one| Active { name: one.name, stopping: one.stopping }).collect();
-                let unread = all.unread.into_iter().map(|one| {
-                    Failure::from(one.error)
-                        .context(format!("cannot stop {}: its state is unreadable", one.name))
-                });
-                Ok((found, unread.collect()))
-            }
-            Self::Endpoint(remote) => {
-                let (all, errors) = remote.client.active().await;
-                let unread =
-                    errors.into_iter().map(|error| failed(error).context("cannot list all active tunings"));
-                let shown = all.into_iter().map(|TuningSummary { base, .. }| Active {
-                    stopping: base.is_stopping(),
-                    name: base.name,
-                });
-                let mut shown: Vec<Active> = shown.collect();
-                // A tuning whose stop begins between the two requests is in both responses.
-                shown.sort_by(|one, other| one.name.cmp(&other.name));
-                shown.dedup_by(|one, other| one.name == other.name);
-                Ok((shown, unread.collect()))
-            }
-        }
-    }
-
-    pub(crate) async fn stop(&self, name: &str) -> Result<OrderOutcome, Failure> {
-        match self {
-            Self::Folder(data) => match lookup::stop(&data.store, name, SystemClock.now()).await {
-                Ok(()) => Ok(OrderOutcome::Accepted),
-                Err(LookupError::AlreadyEnded(status)) => Ok(OrderOutcome::AlreadyEnded(status)),
-                Err(error) => Err(error.into()),
-            },
-            Self::Endpoint(remote) => order_outcome(remote, name, remote.client.stop(name).await).await,
-        }
-    }
-
-    pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
-        match self {
-            Self::Folder(data) => {
-                let id = data.find(name).await?.id;
-                delete_ended(&data.store, data.folder(), &id, !data.is_running()).await
-            }
-            Self::Endpoint(remote) => match remote.client.delete(name).await {
-                Ok(()) => Ok(()),
-                Err(error) => Err(remote.tuning_failure(error, name).await),
-            },
-        }
-    }
-
-    pub(crate) async fn change(&self, name: &str, limits: &LimitsChange) -> Result<OrderOutcome, Failure> {
-        match self {
-            Self::Folder(data) => {
-                let body = limits.body().to_string();
-                match change(&data.store, name, body.as_bytes(), SystemClock.now()).await {
-                    Ok(()) => Ok(OrderOutcome::Accepted),
-                    Err(ChangeError::Lookup(LookupError::AlreadyEnded(status))) => {
-                        Ok(OrderOutcome::AlreadyEnded(status))
-                    }
-                    Err(ChangeError::Refused(error)) => Err(Failure::invalid_request(&error)),
-                    Err(error @ ChangeError::Raise(_)) => Err(Failure::usage(error.to_string())),
-                    Err(ChangeError::Lookup(error)) => Err(error.into()),
-                }
-            }
-            Self::Endpoint(remote) => {
-                order_outcome(remote, name, remote.client.change(name, limits).await).await
-            }
+    /// Fails if this user may only read the folder.
+    pub(crate) fn require_writable(&self) -> Result<(), Failure> {
+        match &self.home {
+            Home::Folder(data) => data.require_writable(),
+            Home::Stack(_) => Ok(()),
         }
     }
 
     /// Returns whether a controller is active that performs orders now.
     pub(crate) fn is_running(&self) -> bool {
-        match self {
-            Self::Folder(data) => data.is_running(),
-            Self::Endpoint(_) => true,
+        match &self.home {
+            Home::Folder(data) => data.is_running(),
+            Home::Stack(_) => true,
         }
+    }
+
+    /// Describes the tuning `name`. The error for an unknown name suggests similar names.
+    pub(crate) async fn describe(&self, name: &str) -> Result<TuningJob, Failure> {
+        match self.client.describe(name).await {
+            Ok(described) => Ok(described),
+            Err(error) => Err(self.failure(error, name).await),
+        }
+    }
+
+    /// Returns the tuning `name` with its jobs.
+    pub(crate) async fn page(&self, name: &str) -> Result<Page, Failure> {
+        let described = self.describe(name).await?;
+        let jobs = self.client.training_jobs(name).await.map_err(failed)?;
+        let interrupted = self.interrupted(&described);
+        Ok(Page { described, jobs, interrupted })
+    }
+
+    /// Returns the JSON of the tuning `name`, which does not have the jobs.
+    pub(crate) async fn json(&self, name: &str) -> Result<Value, Failure> {
+        let described = self.describe(name).await?;
+        let interrupted = self.interrupted(&described);
+        Ok(Page { described, jobs: Vec::new(), interrupted }.json())
+    }
+
+    /// Returns the name of the tuning in its original letter case.
+    pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
+        Ok(self.describe(name).await?.base.name)
+    }
+
+    /// Returns the command that continues a tuning which no controller continues.
+    pub(crate) fn interrupted(&self, described: &TuningJob) -> Option<String> {
+        let is_interrupted = !described.base.is_ended() && !self.is_running();
+        is_interrupted.then(|| self.resume(&described.base.name))
+    }
+
+    /// Returns the command that continues the tuning `name` of a data directory.
+    pub(crate) fn resume(&self, name: &str) -> String {
+        format!("hyperband resume {name}{}", self.location_options)
+    }
+
+    pub(crate) fn log_hint(&self) -> LogHint {
+        let records = match &self.home {
+            Home::Folder(data) => Some(data.training_jobs()),
+            Home::Stack(_) => None,
+        };
+        LogHint::at(&self.location_options, records)
+    }
+
+    /// Returns all active tunings, and the errors for those that could not be read.
+    pub(crate) async fn active(&self) -> (Vec<Active>, Vec<Failure>) {
+        let (all, errors) = self.client.active().await;
+        let unread = errors.into_iter().map(|error| failed(error).context("cannot list all active tunings"));
+        let shown =
+            all.into_iter().map(|one| Active { stopping: one.base.is_stopping(), name: one.base.name });
+        let mut shown: Vec<Active> = shown.collect();
+        // A tuning whose stop begins between the two requests is in both responses.
+        shown.sort_by(|one, other| one.name.cmp(&other.name));
+        shown.dedup_by(|one, other| one.name == other.name);
+        (shown, unread.collect())
+    }
+
+    pub(crate) async fn stop(&self, name: &str) -> Result<OrderOutcome, Failure> {
+        self.outcome(name, self.client.stop(name).await).await
+    }
+
+    pub(crate) async fn change(&self, name: &str, limits: &LimitsChange) -> Result<OrderOutcome, Failure> {
+        self.outcome(name, self.client.change(name, limits).await).await
+    }
+
+    /// Returns the outcome of an order. If it was rejected, the status shows whether the tuning has ended.
+    async fn outcome(&self, name: &str, answer: Result<(), ClientError>) -> Result<OrderOutcome, Failure> {
+        match answer {
+            Ok(()) => Ok(OrderOutcome::Accepted),
+            Err(error) if error.is("ValidationException") => {
+                let base = self.describe(name).await?.base;
+                if base.is_ended() { Ok(OrderOutcome::AlreadyEnded(base.status)) } else { Err(failed(error)) }
+            }
+            Err(error) => Err(self.failure(error, name).await),
+        }
+    }
+
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
+        match &self.home {
+            Home::Folder(data) => {
+                let id = lookup::find(&data.store, name).await?.id;
+                delete_ended(&data.store, data.folder(), &id, !data.is_running()).await
+            }
+            Home::Stack(_) => match self.client.delete(name).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.failure(error, name).await),
+            },
+        }
+    }
+
+    /// Converts the error of a call about the tuning `name`.
+    pub(crate) async fn failure(&self, error: ClientError, name: &str) -> Failure {
+        if !error.is(NOT_FOUND) {
+            return failed(error);
+        }
+        // One page of names is enough for a suggestion. If it cannot be read, there is no suggestion.
+        let newest = self.client.newest().await;
+        let none = newest.as_ref().is_ok_and(|page| *page == TuningPage::default());
+        let newest = newest.unwrap_or_default().tunings;
+        let near = wire::closest(name, newest.iter().map(|shown| shown.base.name.as_str()));
+        let (place, start) = match &self.home {
+            Home::Folder(data) => (format!("in {}", data.folder().display()), "run"),
+            Home::Stack(stack) => (format!("at {}", stack.address()), "submit"),
+        };
+        let hint = match near.as_slice() {
+            [] if none => format!("there are no tunings: start one with `hyperband {start}`"),
+            [] => format!("`hyperband list{}` shows all tunings", self.location_options),
+            near => format!("did you mean {}?", near.join(" or ")),
+        };
+        Failure::usage(format!("there is no tuning '{name}' {place}")).hint(hint)
     }
 }
 
@@ -207,20 +241,4 @@ pub(crate) async fn delete_ended<T: Table>(
     store.forget(id);
     RunRecord::remove(folder, id);
     Ok(())
-}
-
-/// Returns the outcome of an order to a stack. If the stack rejects it, the status shows whether the tuning has ended.
-async fn order_outcome(
-    remote: &Remote,
-    name: &str,
-    answer: Result<(), ClientError>,
-) -> Result<OrderOutcome, Failure> {
-    match answer {
-        Ok(()) => Ok(OrderOutcome::Accepted),
-        Err(error) if error.is("ValidationException") => {
-            let base = remote.describe(name).await?.base;
-            if base.is_ended() { Ok(OrderOutcome::AlreadyEnded(base.status)) } else { Err(failed(error)) }
-        }
-        Err(error) => Err(remote.tuning_failure(error, name).await),
-    }
 }

@@ -2,21 +2,25 @@
 //!
 //! Commands that need the recorded facts and decisions therefore have one implementation.
 
-use api_client::{Client, ClientError};
+use std::sync::Arc;
+
+use api_client::Client;
 use dynamodb::{DynamoTable, Embedded};
 use local::host::place_of;
 use local::training::JobRecords;
 use serde_json::Value;
 use use_cases::describe::Place;
+use use_cases::lookup;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::{Store, StoreError};
+use wire::describe::TuningJob;
 use wire::row_json;
 use wire::stored::IndexRow;
 
-use crate::arguments::{Source, Where};
-use crate::data::Data;
+use crate::arguments::Source;
 use crate::failure::Failure;
-use crate::remote::Remote;
+use crate::remote::failed;
+use crate::tunings::{Home, Tunings};
 
 const ROWS_AT_ONCE: usize = 50;
 /// Maximum copies of a tuning until one is whole.
@@ -24,54 +28,43 @@ const COPIES_MAX: u32 = 3;
 
 #[derive(Debug)]
 pub(crate) struct Tuning {
-    pub(crate) store: Store<DynamoTable>,
+    pub(crate) store: Arc<Store<DynamoTable>>,
     pub(crate) row: IndexRow,
     /// The records of its training jobs; `None` on a stack, whose training jobs are SageMaker's.
     pub(crate) jobs: Option<JobRecords>,
     /// Partition, Region and account of its ARNs.
     pub(crate) place: Place,
-    /// The URI of its best model on a stack.
-    pub(crate) model: Option<String>,
+    pub(crate) described: TuningJob,
+    /// The command that continues it, if no `run` is active.
+    pub(crate) interrupted: Option<String>,
     /// The options that a suggested command needs to reach it.
     pub(crate) location_options: String,
 }
 
 impl Tuning {
     pub(crate) async fn open(source: &Source, name: &str) -> Result<Self, Failure> {
-        let location_options = source.location_options();
-        match source.place().map_err(Failure::usage)? {
-            Where::Folder(folder) => {
-                let data = Data::existing(&folder).await?;
-                let (row, jobs) = (data.find(name).await?, Some(data.training_jobs()));
-                Ok(Self {
-                    store: data.store,
-                    row,
-                    jobs,
-                    place: place_of(&folder),
-                    model: None,
-                    location_options,
-                })
+        let tunings = Tunings::open(source).await?;
+        let described = tunings.describe(name).await?;
+        Self::of(&tunings, described).await
+    }
+
+    /// Opens the described tuning.
+    pub(crate) async fn of(tunings: &Tunings, described: TuningJob) -> Result<Self, Failure> {
+        let name = &described.base.name;
+        let (store, row, jobs, place) = match &tunings.home {
+            Home::Folder(data) => {
+                let row = lookup::find(&data.store, name).await?;
+                (Arc::clone(&data.store), row, Some(data.training_jobs()), place_of(data.folder()))
             }
-            Where::Endpoint(address) => {
-                let remote = Remote::connect(address).await?;
+            Home::Stack(_) => {
+                let (store, row) = copy(&tunings.client, name).await?;
                 // Its ARN has the account and the Region.
-                let described = remote.describe(name).await?;
-                let model = described.controller.best_model.map(|best| best.location);
-                let (store, row) = match copy(&remote.client, name).await {
-                    Ok(copied) => copied,
-                    Err(CopyError::Client(error)) => return Err(remote.tuning_failure(error, name).await),
-                    Err(CopyError::Unreadable(failure)) => return Err(failure),
-                };
-                Ok(Self {
-                    store,
-                    row,
-                    jobs: None,
-                    place: Place::of_arn(&described.base.arn),
-                    model,
-                    location_options,
-                })
+                (Arc::new(store), row, None, Place::of_arn(&described.base.arn))
             }
-        }
+        };
+        let interrupted = tunings.interrupted(&described);
+        let location_options = tunings.location_options.clone();
+        Ok(Self { store, row, jobs, place, described, interrupted, location_options })
     }
 
     /// Returns the error for a tuning that was deleted since it was opened.
@@ -80,30 +73,21 @@ impl Tuning {
     }
 }
 
-/// Why a tuning on a stack was not copied.
-#[derive(Debug)]
-pub(crate) enum CopyError {
-    /// The stack did not return the rows.
-    Client(ClientError),
-    Unreadable(Failure),
-}
-
 /// Copies the rows of a tuning on a stack to memory. A tuning that runs replaces its snapshot now and then, so a copy may
 /// miss it. Then the rows are read again.
-pub(crate) async fn copy(client: &Client, name: &str) -> Result<(Store<DynamoTable>, IndexRow), CopyError> {
+async fn copy(client: &Client, name: &str) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
     let mut tries = 0;
     loop {
-        let rows = client.rows(name).await.map_err(CopyError::Client)?;
-        let (store, row) = table_of(&rows).await.map_err(CopyError::Unreadable)?;
+        let rows = client.rows(name).await.map_err(failed)?;
+        let (store, row) = table_of(&rows).await?;
         tries += 1;
         match store.load(&row.id).await {
             Err(_) if tries < COPIES_MAX => {}
-            Err(error) => return Err(CopyError::Unreadable(error.into())),
+            Err(error) => return Err(error.into()),
             Ok(_) => return Ok((store, row)),
         }
     }
 }
-
 /// Returns a table in memory with these rows, in DynamoDB's JSON. The first is that of the tuning's name.
 async fn table_of(rows: &[Value]) -> Result<(Store<DynamoTable>, IndexRow), Failure> {
     let unreadable = || Failure::endpoint(anyhow::anyhow!("the stack returned unreadable rows"));

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueHint};
 
-use crate::run::ask::Channel;
+use crate::request::channels::Channel;
 
 use super::{Listen, Output, Place, Processes, RemotePlace};
 

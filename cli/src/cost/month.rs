@@ -56,7 +56,7 @@ pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Fail
         Some(name) => name.clone(),
         None => name_of_stack(&remote, arn).await?,
     };
-    let explorer = service(&remote.client, Target::CostExplorer, VARIABLE)?;
+    let explorer = service(&remote.stack, Target::CostExplorer, VARIABLE)?;
     // Days that have not begun have no costs.
     let end = month.end.min(now + DAY);
     let question = Question { stack: &stack, place: &place, start: day(month.start), end: day(end) };
@@ -71,11 +71,11 @@ pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Fail
 
 /// Returns the name of the stack, from the tags of the training job `arn`.
 async fn name_of_stack(remote: &Remote, arn: &str) -> Result<String, Failure> {
-    if let Address::Function(_) = remote.client.address() {
+    if let Address::Function(_) = remote.stack.address() {
         return Err(Failure::usage("direct calls of a function do not report the name of the stack")
             .hint("set --stack-name to the value of the tag hyperband:stack"));
     }
-    let mut tags = remote.client.tags(arn).await.map_err(failed)?;
+    let mut tags = remote.stack.tags(arn).await.map_err(failed)?;
     tags.remove(TAG_STACK).ok_or_else(|| {
         Failure::endpoint(anyhow::anyhow!("the stack reports no tag {TAG_STACK} of its training job {arn}"))
     })
@@ -133,7 +133,7 @@ impl Booked {
                 Ok(read) => read,
                 // It was deleted after the list.
                 Err(error) if error.is(NOT_FOUND) => continue,
-                Err(error) => return Err(remote.tuning_failure(error, name).await),
+                Err(error) => return Err(failed(error)),
             };
             booked.tunings += 1;
             let jobs: BTreeMap<&str, &TrainingJobSummary> =

@@ -3,7 +3,7 @@
 //! The `AWS_ENDPOINT_URL*` variables can set their endpoints. Creates a job only under a name that is already in use,
 //! so that no job starts.
 
-use api_client::{Client, Service, ServiceError, Target};
+use api_client::{Service, ServiceError, Stack, Target};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -23,11 +23,11 @@ pub(super) struct Account<'a> {
 }
 
 impl<'a> Account<'a> {
-    /// Returns the services in the Region that `client` signs for.
-    pub(super) fn of(client: &'a Client) -> Result<Self, Failure> {
+    /// Returns the services in the Region that `stack` signs for.
+    pub(super) fn of(stack: &'a Stack) -> Result<Self, Failure> {
         Ok(Self {
-            sagemaker: service(client, Target::SageMaker, "AWS_ENDPOINT_URL_SAGEMAKER")?,
-            logs: service(client, Target::Logs, LOGS_VARIABLE)?,
+            sagemaker: service(stack, Target::SageMaker, "AWS_ENDPOINT_URL_SAGEMAKER")?,
+            logs: service(stack, Target::Logs, LOGS_VARIABLE)?,
         })
     }
 

@@ -23,7 +23,7 @@ use crate::arguments::Doctor;
 use crate::failure::Failure;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
-use crate::run::ask::is_about_prices;
+use crate::request::is_about_prices;
 use crate::text::clean;
 
 /// The part of a stored step that the doctor reads.
@@ -86,9 +86,9 @@ impl<'a> Visit<'a> {
 
     /// Makes the observations that need no tuning.
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
-        let client = &self.remote.client;
-        let is_http = matches!(client.address(), Address::Http(_));
-        self.seen.signed = is_http && client.is_signed().await.map_err(failed)?;
+        let stack = &self.remote.stack;
+        let is_http = matches!(stack.address(), Address::Http(_));
+        self.seen.signed = is_http && stack.is_signed().await.map_err(failed)?;
         self.seen.absent =
             Some((self.account.describe(UNKNOWN_JOB).await, self.account.stop(UNKNOWN_JOB).await));
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use api_client::{Client, Service, ServiceError, Target};
+use api_client::{Service, ServiceError, Stack, Target};
 use local::training::LoggedLine;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -12,11 +12,12 @@ use wire::describe::TrainingJobSummary;
 
 use super::Printer;
 use super::choice::has_ended;
+use super::has_ended_now;
 use crate::arguments::Logs;
 use crate::failure::Failure;
 use crate::output::print_err;
-use crate::page::Page;
-use crate::remote::{LOG_GROUP, LOGS_VARIABLE, Remote, failed, service};
+use crate::remote::{LOG_GROUP, LOGS_VARIABLE, service};
+use crate::tunings::Tunings;
 
 /// Time between two reads of the log of a running job.
 const READ_EVERY: Duration = Duration::from_secs(2);
@@ -37,14 +38,14 @@ const END_PAGES_MAX: u32 = 10;
 const NO_GROUP: &str = "ResourceNotFoundException";
 
 pub(super) async fn print_log(
-    remote: &Remote,
-    page: &Page,
+    tunings: &Tunings,
+    stack: &Stack,
     job: &TrainingJobSummary,
     options: &Logs,
     printer: &mut Printer,
 ) -> Result<(), Failure> {
     let mut log = CloudLog {
-        service: service(&remote.client, Target::Logs, LOGS_VARIABLE)?,
+        service: service(stack, Target::Logs, LOGS_VARIABLE)?,
         job: job.name.clone(),
         host: options.host.clone(),
         newest: Time(0),
@@ -67,8 +68,7 @@ pub(super) async fn print_log(
         sleep(READ_EVERY).await;
         if asked.elapsed() >= ASK_EVERY {
             asked = Instant::now();
-            let jobs = remote.client.training_jobs(page.name()).await.map_err(failed)?;
-            ended = jobs.iter().find(|other| other.name == job.name).is_none_or(has_ended);
+            ended = has_ended_now(tunings, job).await?;
             if ended {
                 sleep(LATE_AFTER_END).await;
             }
@@ -136,11 +136,11 @@ impl CloudLog<'_> {
 /// Asks for the newest events first, in a few pages around the time of the job. `GetLogEvents` can do that too, but only
 /// for one stream, so it needs a request for each host, a list of their streams, and two more permissions.
 pub(super) async fn last_lines(
-    client: &Client,
+    stack: &Stack,
     job: &TrainingJobSummary,
     (lines, bytes): (usize, usize),
 ) -> Result<Vec<LoggedLine>, Failure> {
-    let service = service(client, Target::Logs, LOGS_VARIABLE)?;
+    let service = service(stack, Target::Logs, LOGS_VARIABLE)?;
     let mut members = json!({
         "logGroupName": LOG_GROUP,
         "logStreamNamePrefix": format!("{}/", job.name),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use api_client::Client;
+use api_client::Stack;
 use local::training::{JobRecords, LoggedLine};
 use wire::describe::{TrainingJobSummary, TuningJob};
 
@@ -59,12 +59,12 @@ pub(crate) async fn of_folder(
 
 /// Returns the end of the log of `job` of a stack. Empty without a line.
 pub(crate) async fn of_stack(
-    client: &Client,
+    stack: &Stack,
     described: &TuningJob,
     job: &TrainingJobSummary,
 ) -> Result<String, Failure> {
     let mut end = End::of(described);
-    let lines = cloud::last_lines(client, job, (LINES_MAX, BYTES_MAX)).await?;
+    let lines = cloud::last_lines(stack, job, (LINES_MAX, BYTES_MAX)).await?;
     for line in &lines {
         end.push(line);
     }

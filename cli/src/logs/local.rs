@@ -6,25 +6,24 @@ use std::time::Duration;
 use local::training::JobRecords;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use use_cases::describe;
 use use_cases::ports::training::{TrainingJobs, TrainingJobsError};
 use wire::describe::TrainingJobSummary;
 
-use super::Printer;
-use super::choice::has_ended;
 use super::end::End;
+use super::{Printer, has_ended_now};
 use crate::arguments::Logs;
 use crate::data::Data;
 use crate::failure::Failure;
 use crate::output::print_err;
+use crate::tunings::Tunings;
 
 /// Time between two reads of the log of a running job.
 const READ_EVERY: Duration = Duration::from_millis(200);
 
-/// Prints the log of `job` of tuning `id`.
+/// Prints the log of `job`.
 pub(super) async fn print_log(
+    tunings: &Tunings,
     data: &Data,
-    id: &str,
     job: &TrainingJobSummary,
     options: &Logs,
     printer: &mut Printer,
@@ -34,7 +33,7 @@ pub(super) async fn print_log(
     let mut warned = false;
     loop {
         // Asked before the read: a job that has ended writes no further line.
-        let ended = is_over(data, &records, id, job).await?;
+        let ended = is_over(tunings, &records, job).await?;
         loop {
             let (kept, lines) = spawn_blocking(move || {
                 let lines = log.next_lines();
@@ -84,19 +83,11 @@ fn cannot_read(error: io::Error, name: &str) -> Failure {
 }
 
 /// Returns whether the job writes no further line.
-async fn is_over(
-    data: &Data,
-    records: &JobRecords,
-    id: &str,
-    job: &TrainingJobSummary,
-) -> Result<bool, Failure> {
+async fn is_over(tunings: &Tunings, records: &JobRecords, job: &TrainingJobSummary) -> Result<bool, Failure> {
     match records.describe(&job.name).await {
         Ok(described) => Ok(matches!(described.status.as_str(), "Completed" | "Failed" | "Stopped")),
         // It is not created yet, or never will be.
-        Err(TrainingJobsError::NotFound(_)) => {
-            let jobs = describe::jobs(&data.store, &local::host::place(), id).await?.unwrap_or_default();
-            Ok(jobs.iter().find(|other| other.name == job.name).is_none_or(has_ended))
-        }
+        Err(TrainingJobsError::NotFound(_)) => has_ended_now(tunings, job).await,
         Err(error) => Err(error.into()),
     }
 }

@@ -8,6 +8,7 @@ use local::host::{Host, SystemClock};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
 
+use crate::arguments::folder_option;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::print_err;
@@ -27,7 +28,7 @@ pub(super) async fn prepare(data: &Data, name: &str) -> Result<Option<String>, F
     if !loaded.state.is_ended() {
         if data.is_running() {
             return Err(Failure::usage(format!("the tuning '{name}' is running"))
-                .hint(format!("stop it first: hyperband stop {name}{}", data.location_options())));
+                .hint(format!("stop it first: hyperband stop {name}{}", folder_option(data.folder()))));
         }
         lookup::stop(&data.store, name, SystemClock.now()).await?;
     }

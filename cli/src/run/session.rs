@@ -24,8 +24,8 @@ pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The tuning (its id) has ended.
-    Ended(String),
+    /// The tuning has ended.
+    Ended,
     /// A signal interrupted the session.
     Interrupted,
 }
@@ -77,7 +77,7 @@ pub(super) async fn follow(
     }
     progress.end();
     wait_for_end_notice(host, id).await?;
-    Ok(Outcome::Ended(id.to_owned()))
+    Ok(Outcome::Ended)
 }
 
 /// Waits until the event about the end is published. After a time-out, the next run on this folder publishes it.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dynamodb::DynamoTable;
-use local::host::Host;
+use local::host::{Host, place_of};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use use_cases::describe;
 use use_cases::store::{Store, StoreError};
 use wire::stored::{ACTIVE, active_id};
 
@@ -106,7 +107,9 @@ impl Ends {
             // It was deleted.
             self.known.remove(id);
         } else if has_ended(&self.store, id).await? {
-            let page = Page::of_folder(&*self.store, &self.data_dir, id).await?;
+            let described = describe::describe(&*self.store, &place_of(&self.data_dir), id).await?;
+            let Some(described) = described else { return Ok(()) };
+            let page = Page { described, jobs: Vec::new(), interrupted: None };
             let why = page.why().map_or_else(String::new, |why| format!(", {why}"));
             print_err(&format!("ended {}: {}{why}\n", page.name(), page.status()));
             self.known.insert(id.to_owned(), true);

@@ -10,7 +10,7 @@ use crate::tunings::{Active, OrderOutcome, Tunings};
 
 pub(super) async fn stop_all(options: &Stop, tunings: &Tunings) -> Result<Exit, Failure> {
     // An error with one tuning must not prevent the stop of the others.
-    let (active, mut failures) = tunings.active().await?;
+    let (active, mut failures) = tunings.active().await;
     if !active.is_empty() && !options.yes && !confirmed(&active)? {
         print_err("nothing was stopped\n");
         return Ok(print_failures(&failures));

@@ -1,7 +1,7 @@
-//! Follows a tuning of a stack by its recorded steps, folded as in `run`.
+//! Follows a tuning by its recorded steps, folded as in `run`.
 //!
-//! Rebuilds the definition from the response of Describe. The definition can lack a price, because the stack's price
-//! list is not available here. Costs come from Describe instead.
+//! Rebuilds the definition from the response of Describe. The definition can lack a price, because a stack's price list
+//! is not available here. Costs come from Describe instead.
 
 use std::sync::Arc;
 
@@ -13,15 +13,14 @@ use use_cases::store::Tuning;
 use wire::describe::{DecisionPage, TuningJob, request_from_description};
 use wire::request::{PriceAnswer, Request, RequestError, RungExecution};
 
-use api_client::ClientError;
+use api_client::{Client, ClientError};
 
 use crate::failure::Failure;
 use crate::follow::{Event, Follower};
-use crate::remote::Remote;
 
 #[derive(Debug)]
-pub(super) struct Stack<'a> {
-    remote: &'a Remote,
+pub(super) struct Steps<'a> {
+    client: &'a Client,
     name: String,
     /// Its id, from the first page of its decisions.
     id: Option<String>,
@@ -46,9 +45,9 @@ pub(super) enum LookError {
     Replaced(String),
 }
 
-impl<'a> Stack<'a> {
+impl<'a> Steps<'a> {
     /// Follows the described tuning from its first step.
-    pub(super) fn begin(remote: &'a Remote, described: &TuningJob) -> Result<Self, Failure> {
+    pub(super) fn begin(client: &'a Client, described: &TuningJob) -> Result<Self, Failure> {
         let unreadable = |error: RequestError| {
             Failure::endpoint(anyhow::anyhow!("{}", error.message))
                 .context("this version of hyperband cannot watch the tuning")
@@ -56,16 +55,15 @@ impl<'a> Stack<'a> {
         };
         let tuning = tuning(described).map_err(unreadable)?;
         let name = tuning.definition.name.clone();
-        Ok(Self { remote, name, id: None, follower: Follower::from_start(Arc::new(tuning)) })
+        Ok(Self { client, name, id: None, follower: Follower::from_start(Arc::new(tuning)) })
     }
 
     pub(super) async fn look(&mut self) -> Result<Look, LookError> {
         // Before the decisions: an ended tuning makes no more decisions.
-        let described = self.remote.client.describe(&self.name).await?;
+        let described = self.client.describe(&self.name).await?;
         let mut news = Vec::new();
         loop {
-            let page: DecisionPage<Value> =
-                self.remote.client.decisions(&self.name, self.follower.step).await?;
+            let page: DecisionPage<Value> = self.client.decisions(&self.name, self.follower.step).await?;
             if *self.id.get_or_insert_with(|| page.tuning_job_id.clone()) != page.tuning_job_id {
                 return Err(LookError::Replaced(self.name.clone()));
             }

@@ -418,7 +418,8 @@ fn regression_suggestions_read_only_one_page_of_names() {
         let page = json!({"HyperParameterTuningJobSummaries": [one], "NextToken": "more"});
         if request.path.contains('?') { response(200, &page) } else { pass() }
     });
-    for (name, hint) in [("xgb1", "did you mean xgb-1?"), ("resnet", "`hyperband list` shows all tunings")] {
+    let all = format!("`hyperband list --endpoint {}` shows all tunings", stack.endpoint);
+    for (name, hint) in [("xgb1", "did you mean xgb-1?"), ("resnet", all.as_str())] {
         let before = stack.requests().len();
         let unknown = world.at(&stack, &["describe", name]).with_code(2);
         assert!(unknown.err.ends_with(&format!("hint: {hint}\n")), "{unknown:?}");

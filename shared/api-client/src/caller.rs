@@ -2,7 +2,6 @@
 
 #[cfg(feature = "aws")]
 use aws_credential_types::Credentials;
-use tokio::time::sleep;
 
 use crate::error::ClientError;
 use crate::retry::Retry;
@@ -37,10 +36,5 @@ impl Caller {
     /// Returns whether credentials are available. An endpoint on this machine needs none.
     pub async fn is_signed(&self) -> Result<bool, ClientError> {
         self.transport.is_signed().await
-    }
-
-    /// Waits before the next attempt.
-    pub(crate) async fn pause(&self, done: u32) {
-        sleep(self.retry.pause(done, fastrand::f64())).await;
     }
 }

@@ -11,7 +11,7 @@ use wire::describe::{CreatedTuning, TuningBase, TuningJob, first_difference};
 use wire::request::{Request, name_taken};
 
 use crate::error::{ClientError, Refusal};
-use crate::send::{Ask, is_transient};
+use crate::send::is_transient;
 use crate::{Client, TUNINGS, read};
 
 /// Maximum clock skew between client and API. AWS refuses signatures with a larger skew.
@@ -31,12 +31,11 @@ pub struct Created {
 impl Client {
     /// Submits `request`. After any error except [`ClientError::Uncertain`], no tuning job was created.
     pub async fn create(&self, request: &Request) -> Result<Created, ClientError> {
-        let body = request.body().to_string();
-        let ask = Ask { method: "POST", path: TUNINGS, body: body.as_bytes() };
+        let submission = crate::request("POST", TUNINGS, request.body().to_string().into_bytes());
         let began = SystemTime::now();
         let (mut done, mut lost, mut equal) = (1, false, false);
         loop {
-            let error = match self.once(ask).await {
+            let error = match self.once(&submission).await {
                 Ok(answer) => {
                     let CreatedTuning { arn, existed } = read(answer)?;
                     if !existed {
@@ -49,12 +48,10 @@ impl Client {
                 Err(error) => error,
             };
             lost |= error.is_lost();
-            if !is_transient(&error) || done >= self.caller.retry.tries {
+            if !is_transient(&error) || !self.retry.again(&mut done).await {
                 let error = error.after(done);
                 return if lost { self.resolve_lost(request, equal, began, error).await } else { Err(error) };
             }
-            self.caller.pause(done).await;
-            done = done.saturating_add(1);
         }
     }
 

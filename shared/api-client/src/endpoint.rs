@@ -9,17 +9,6 @@ use std::str::FromStr;
 use http::Uri;
 use thiserror::Error;
 
-use crate::function::{Function, PREFIX};
-
-/// How to reach the API of a stack, as the user typed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// The HTTP API.
-    Http(Endpoint),
-    /// The function for direct calls.
-    Function(Function),
-}
-
 /// A URL of the API or of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -49,26 +38,6 @@ pub enum EndpointError {
     /// Plain HTTP over the network.
     #[error("http:// is only for this machine (localhost, 127.0.0.1): requests to {0} must go over https://")]
     InTheClear(String),
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Http(endpoint) => endpoint.fmt(formatter),
-            Self::Function(function) => function.fmt(formatter),
-        }
-    }
-}
-
-impl FromStr for Address {
-    type Err = EndpointError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.strip_prefix(PREFIX) {
-            Some(function) => function.parse().map(Self::Function),
-            None => text.parse().map(Self::Http),
-        }
-    }
 }
 
 impl Endpoint {

@@ -86,6 +86,9 @@ pub enum ClientError {
     /// The response is not one of this API.
     #[error("unexpected response of the endpoint: {0}")]
     Foreign(String),
+    /// An API in this process failed, for example because its table is unreadable.
+    #[error("{0}")]
+    Host(String),
 }
 
 /// A refusal of the API.
@@ -135,7 +138,9 @@ impl ClientError {
     /// Returns how to fix the error.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::Endpoint(_) | Self::Variable { .. } | Self::Refused(_) | Self::Proxy(_) => return None,
+            Self::Endpoint(_) | Self::Variable { .. } | Self::Refused(_) | Self::Proxy(_) | Self::Host(_) => {
+                return None;
+            }
             Self::NoFunction(_) => {
                 "use the stack's output InvokeFunctionName, and set AWS_REGION to the stack's Region; from another account \
                  use the function's ARN"
@@ -179,7 +184,8 @@ impl ClientError {
             | Self::Busy { .. }
             | Self::Unreachable { .. }
             | Self::Uncertain { .. }
-            | Self::Foreign(_) => false,
+            | Self::Foreign(_)
+            | Self::Host(_) => false,
         }
     }
 
@@ -197,7 +203,8 @@ impl ClientError {
             | Self::Refused(_)
             | Self::Denied { .. }
             | Self::NoTransport
-            | Self::Foreign(_) => false,
+            | Self::Foreign(_)
+            | Self::Host(_) => false,
         }
     }
 

@@ -8,11 +8,12 @@ use wire::events::direct;
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::request::ErrorBody;
 
+use crate::Target;
 use crate::endpoint::Endpoint;
 use crate::error::{ClientError, Denial, code_and_message, shown};
 use crate::function::Function;
-use crate::send::{Answer, Ask, Unsigned, understood};
-use crate::{Client, Target};
+use crate::send::{Answer, Unsigned, understood};
+use crate::stack::Stack;
 
 /// Variables that set the endpoint of Lambda, for emulators and private endpoints. The first one set counts.
 const VARIABLES: [&str; 2] = ["AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL"];
@@ -27,28 +28,13 @@ pub(crate) fn endpoint_in_environment() -> Result<Option<Endpoint>, ClientError>
     Ok(None)
 }
 
-impl Client {
-    /// Invokes `function` with a request once.
-    pub(crate) async fn invoke(&self, function: &Function, ask: Ask<'_>) -> Result<Value, ClientError> {
-        let (path, query) = ask.path.split_once('?').unwrap_or((ask.path, ""));
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let request = HttpRequest {
-            method: ask.method.to_owned(),
-            path: path.to_owned(),
-            query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            body: ask.body.to_vec(),
-            ..HttpRequest::default()
-        };
-        let (response, identity) = self.invoke_once(function, &request).await?;
-        understood(response.status, None, &response.body, identity)
-    }
-
-    /// Invokes `function` with a request once. Returns its response with any status, and the identity that signed.
-    pub(crate) async fn invoke_once(
+impl Stack {
+    /// Invokes `function` with a request once. Returns its response with any status.
+    pub(crate) async fn invoke(
         &self,
         function: &Function,
         request: &HttpRequest,
-    ) -> Result<(HttpResponse, Option<String>), ClientError> {
+    ) -> Result<HttpResponse, ClientError> {
         let payload = direct::encode(request).to_string();
         let headers = [
             ("host", self.endpoint.authority().to_owned()),
@@ -58,12 +44,15 @@ impl Client {
         let url = self.endpoint.url(&function.path());
         let unsigned = Unsigned { method: "POST", url: &url, headers: &headers, body: payload.as_bytes() };
         let transport = &self.caller.transport;
-        answered(transport.exchange(unsigned, Target::Lambda.name(), None).await?)
+        let response = answered(transport.exchange(unsigned, Target::Lambda.name(), None).await?)?;
+        let is_page = response.body.starts_with(b"<!doctype html>");
+        let content = if is_page { "text/html; charset=utf-8" } else { "application/json" };
+        Ok(response.header("content-type", content))
     }
 }
 
 /// Converts an answer of Invoke to the response of the function, or an error.
-fn answered(answer: Answer) -> Result<(HttpResponse, Option<String>), ClientError> {
+fn answered(answer: Answer) -> Result<HttpResponse, ClientError> {
     if !(200..300).contains(&answer.status) {
         return Err(not_invoked(answer));
     }
@@ -75,11 +64,10 @@ fn answered(answer: Answer) -> Result<(HttpResponse, Option<String>), ClientErro
         // It may have failed after its work.
         return Err(ClientError::Busy { message, tries: 1, lost: true });
     }
-    let response = direct::parse_result(&payload).map_err(|_| {
+    direct::parse_result(&payload).map_err(|_| {
         let text = shown(&String::from_utf8_lossy(&answer.body));
         ClientError::Foreign(format!("the function returned {text}: expected a status and a body"))
-    })?;
-    Ok((response, answer.identity))
+    })
 }
 
 /// Returns the error for an answer of Lambda itself. The function did not run, except perhaps after a status above 499.

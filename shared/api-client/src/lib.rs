@@ -1,17 +1,19 @@
-//! A client of the HTTP API, on a deployed stack (signed) or on this machine. It can also call AWS services in the
-//! stack's account, or, without a stack, in the account of the credentials.
+//! A client of the HTTP API: of a deployed stack (signed), of a server on this machine, or of an API in this process. It
+//! can also call AWS services in the stack's account, or, without a stack, in the account of the credentials.
 //!
 //! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
 //! idempotent; [`create`](Client::create) explains how for a submission. Must never print, or reveal a secret.
 //!
-//! Without the feature `aws` the crate has no transport: [`Client::connect`] fails, and none of the credential
+//! Without the feature `aws` the crate has no transport: [`Stack::connect`] fails, and none of the credential
 //! providers, TLS and HTTP crates is compiled.
 #![warn(missing_docs)]
 
+mod address;
 mod caller;
 mod create;
 mod endpoint;
 mod error;
+mod exchange;
 mod forward;
 mod function;
 mod invoke;
@@ -19,11 +21,12 @@ mod query;
 mod retry;
 mod send;
 mod service;
+mod stack;
 #[cfg_attr(not(feature = "aws"), path = "no_transport.rs")]
 mod transport;
 
-#[cfg(feature = "aws")]
-use aws_credential_types::Credentials;
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wire::change::LimitsChange;
@@ -33,76 +36,35 @@ use wire::describe::{
     TuningSummary,
 };
 
+pub use address::Address;
 pub use caller::Caller;
 pub use create::Created;
-pub use endpoint::{Address, Endpoint, EndpointError};
+pub use endpoint::{Endpoint, EndpointError};
 pub use error::{ClientError, Denial, Refusal, Unreached};
+pub use exchange::{Exchange, Sending};
 pub use function::Function;
 pub use retry::Retry;
 pub use service::{Service, ServiceError, Target};
+pub use stack::Stack;
 
-use send::Ask;
+use wire::events::http::HttpRequest;
 
 const TUNINGS: &str = "/tuning-jobs";
 /// Entries per page, the API's maximum.
 const PAGE: usize = 100;
 const NEWEST_FIRST: &str = "SortBy=CreationTime&SortOrder=Descending";
 
-/// A client of one stack.
-#[derive(Debug)]
+/// A client of the API at the other end of an [`Exchange`].
+#[derive(Debug, Clone)]
 pub struct Client {
-    address: Address,
-    /// The URL of the HTTP API, or of Lambda.
-    endpoint: Endpoint,
-    caller: Caller,
+    exchange: Arc<dyn Exchange>,
+    retry: Retry,
 }
 
 impl Client {
-    /// Creates a client with the credentials and the proxy of the environment.
-    pub async fn connect(address: Address) -> Result<Self, ClientError> {
-        let (endpoint, region) = match &address {
-            Address::Http(endpoint) => (Some(endpoint.clone()), endpoint.region()),
-            Address::Function(function) => (invoke::endpoint_in_environment()?, function.region()),
-        };
-        let is_local = endpoint.as_ref().is_some_and(Endpoint::is_loopback);
-        let caller = Caller::connect(region, is_local).await?;
-        // Only a function may have no endpoint yet: that of Lambda in its Region.
-        let endpoint = caller.service(Target::Lambda, endpoint)?.endpoint().clone();
-        Ok(Self { address, endpoint, caller })
-    }
-
-    /// Creates a client that signs with the credentials and Region in `signed` (`None` = unsigned), and uses no proxy.
-    #[cfg(feature = "aws")]
-    pub fn new(endpoint: Endpoint, signed: Option<(Credentials, &str)>, retry: Retry) -> Self {
-        let address = Address::Http(endpoint.clone());
-        Self { address, endpoint, caller: Caller::new(signed, retry) }
-    }
-
-    /// Like [`Self::new`], but invokes `function` at `endpoint`, the URL of Lambda.
-    #[cfg(feature = "aws")]
-    pub fn invoking(
-        function: Function,
-        endpoint: Endpoint,
-        signed: Option<(Credentials, &str)>,
-        retry: Retry,
-    ) -> Self {
-        let address = Address::Function(function);
-        Self { address, endpoint, caller: Caller::new(signed, retry) }
-    }
-
-    /// Returns the address of the stack.
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Returns the URL that requests go to.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
-    /// Returns whether the client has credentials. An endpoint on this machine needs none.
-    pub async fn is_signed(&self) -> Result<bool, ClientError> {
-        self.caller.is_signed().await
+    /// Creates a client that retries a request with a transient error.
+    pub fn new(exchange: Arc<dyn Exchange>, retry: Retry) -> Self {
+        Self { exchange, retry }
     }
 
     /// Returns the description of a tuning job.
@@ -177,22 +139,22 @@ impl Client {
 
     /// Stops a tuning job. Idempotent.
     pub async fn stop(&self, name: &str) -> Result<(), ClientError> {
-        self.ask(Ask { method: "POST", path: &tuning_path(name, "/stop"), body: b"" }).await.map(drop)
+        self.ask(&request("POST", &tuning_path(name, "/stop"), Vec::new())).await.map(drop)
     }
 
     /// Deletes an ended tuning job. After a lost answer, a repetition reports the tuning job as missing.
     pub async fn delete(&self, name: &str) -> Result<(), ClientError> {
-        self.ask(Ask { method: "DELETE", path: &tuning_path(name, ""), body: b"" }).await.map(drop)
+        self.ask(&request("DELETE", &tuning_path(name, ""), Vec::new())).await.map(drop)
     }
 
     /// Changes limits of a running tuning job. Idempotent.
     pub async fn change(&self, name: &str, change: &LimitsChange) -> Result<(), ClientError> {
-        let body = change.body().to_string();
-        self.ask(Ask { method: "PATCH", path: &tuning_path(name, ""), body: body.as_bytes() }).await.map(drop)
+        let body = change.body().to_string().into_bytes();
+        self.ask(&request("PATCH", &tuning_path(name, ""), body)).await.map(drop)
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        read(self.ask(Ask { method: "GET", path, body: b"" }).await?)
+        read(self.ask(&request("GET", path, Vec::new())).await?)
     }
 
     /// Appends all entries of a list to `all`, page by page. After an error, `all` has the entries read before it.
@@ -219,6 +181,23 @@ impl Client {
             }
         }
     }
+}
+
+/// Returns a request for a path with a query whose values need no escape.
+fn request(method: &str, path: &str, body: Vec<u8>) -> HttpRequest {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut request = HttpRequest {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        body,
+        ..HttpRequest::default()
+    };
+    if !request.body.is_empty() {
+        request.headers.insert("content-type".to_owned(), "application/json".to_owned());
+    }
+    request
 }
 
 /// Returns the path of a tuning job. Characters that no name has become `_`, so an invalid name matches no tuning job.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::sleep;
+
 /// The retry policy. Each pause is random, from zero to a maximum that doubles, so that clients do not retry together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
@@ -24,6 +26,16 @@ impl Retry {
     pub fn pause(&self, done: u32, draw: f64) -> Duration {
         let doubled = 2_u32.saturating_pow(done.saturating_sub(1));
         self.first.saturating_mul(doubled).min(self.most).mul_f64(draw.clamp(0.0, 1.0))
+    }
+
+    /// Waits before the next attempt, after `done` ones. Returns `false` if no attempt is left.
+    pub(crate) async fn again(&self, done: &mut u32) -> bool {
+        let is_left = *done < self.tries;
+        if is_left {
+            sleep(self.pause(*done, fastrand::f64())).await;
+            *done = done.saturating_add(1);
+        }
+        is_left
     }
 }
 

@@ -4,21 +4,14 @@
 //! unknown). The caller decides which requests are safe to retry.
 
 use serde_json::Value;
+use wire::events::http::HttpRequest;
 use wire::request::ErrorBody;
 
 use crate::Client;
-use crate::endpoint::Address;
 use crate::error::{ClientError, Denial, Refusal, Unreached, code_and_message, shown};
 
 /// The service name in the signatures for the API.
 pub(crate) const API: &str = "execute-api";
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
-    pub(crate) method: &'static str,
-    pub(crate) path: &'a str,
-    pub(crate) body: &'a [u8],
-}
 
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only the transport reads it"))]
@@ -45,34 +38,25 @@ pub(crate) struct Answer {
 
 impl Client {
     /// Sends an idempotent request, and retries transient errors.
-    pub(crate) async fn ask(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
+    pub(crate) async fn ask(&self, request: &HttpRequest) -> Result<Value, ClientError> {
         let mut done = 1;
         loop {
-            let error = match self.once(ask).await {
-                Err(error) if is_transient(&error) => error,
+            match self.once(request).await {
+                Err(error) if is_transient(&error) => {
+                    if !self.retry.again(&mut done).await {
+                        return Err(error.after(done));
+                    }
+                }
                 answered => return answered,
-            };
-            if done >= self.caller.retry.tries {
-                return Err(error.after(done));
             }
-            self.caller.pause(done).await;
-            done = done.saturating_add(1);
         }
     }
 
     /// Sends a request once.
-    pub(crate) async fn once(&self, ask: Ask<'_>) -> Result<Value, ClientError> {
-        if let Address::Function(function) = &self.address {
-            return self.invoke(function, ask).await;
-        }
-        let mut headers = vec![("host", self.endpoint.authority().to_owned())];
-        if !ask.body.is_empty() {
-            headers.push(("content-type", "application/json".to_owned()));
-        }
-        let url = self.endpoint.url(ask.path);
-        let request = Unsigned { method: ask.method, url: &url, headers: &headers, body: ask.body };
-        let answer = self.caller.transport.exchange(request, API, None).await?;
-        understood(answer.status, answer.code.as_deref(), &answer.body, answer.identity)
+    pub(crate) async fn once(&self, request: &HttpRequest) -> Result<Value, ClientError> {
+        let response = self.exchange.send(request).await?;
+        let code = response.headers.get("x-amzn-errortype").map(String::as_str);
+        understood(response.status, code, &response.body, None)
     }
 }
 
@@ -92,7 +76,8 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
         | ClientError::Denied { .. }
         | ClientError::Uncertain { .. }
         | ClientError::NoTransport
-        | ClientError::Foreign(_) => false,
+        | ClientError::Foreign(_)
+        | ClientError::Host(_) => false,
     }
 }
 

@@ -8,12 +8,12 @@ use thiserror::Error;
 use wire::price_list;
 use wire::request::ErrorBody;
 
+use crate::Endpoint;
 use crate::caller::Caller;
 use crate::error::{ClientError, code_and_message, shown};
 use crate::query;
 use crate::send::{Answer, Unsigned};
 use crate::transport::xml_value;
-use crate::{Client, Endpoint};
 
 /// AWS JSON 1.1.
 const JSON: &str = "application/x-amz-json-1.1";
@@ -160,13 +160,6 @@ pub struct Service<'a> {
     endpoint: Endpoint,
 }
 
-impl Client {
-    /// Returns `target` at `endpoint`, or in the Region of this client.
-    pub fn service(&self, target: Target, endpoint: Option<Endpoint>) -> Result<Service<'_>, ClientError> {
-        self.caller.service(target, endpoint)
-    }
-}
-
 impl Caller {
     /// Returns `target` at `endpoint`, or in the Region of the caller.
     pub fn service(&self, target: Target, endpoint: Option<Endpoint>) -> Result<Service<'_>, ClientError> {
@@ -222,12 +215,11 @@ impl Service<'_> {
     ) -> Result<Value, ServiceError> {
         let mut done = 1;
         loop {
-            match call().await {
-                Err(error) if done < self.caller.retry.tries && is_retryable(&error) => {}
-                answered => return answered,
+            let answered = call().await;
+            let is_transient = answered.as_ref().is_err_and(is_retryable);
+            if !is_transient || !self.caller.retry.again(&mut done).await {
+                return answered;
             }
-            self.caller.pause(done).await;
-            done = done.saturating_add(1);
         }
     }
 

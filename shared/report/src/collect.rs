@@ -86,32 +86,18 @@ impl Live {
         let Some(tuning) = store.tuning(id).await? else { return Ok(None) };
         let Some(described) = describe::describe(store, place, id).await? else { return Ok(None) };
         let mut live = Self::new(tuning, &described);
-        live.update(store, place).await?;
+        while let Some(steps) = Follower::steps_after(store, id, live.follower.step).await? {
+            for step in &steps {
+                live.take(step);
+            }
+        }
+        // After the steps, so that its numbers are not older.
+        let Some(described) = describe::describe(store, place, id).await? else { return Ok(None) };
+        live.commit(&described);
         Ok(Some(live))
     }
 
-    /// Reads the new steps. Returns the changes since the last update, or `None` without a new step.
-    pub async fn update<T: Table>(
-        &mut self,
-        store: &Store<T>,
-        place: &Place,
-    ) -> Result<Option<Delta>, StoreError> {
-        let id = self.follower.tuning.id.clone();
-        let before = self.follower.step;
-        while let Some(steps) = Follower::steps_after(store, &id, self.follower.step).await? {
-            for step in &steps {
-                self.take(step);
-            }
-        }
-        if self.follower.step == before {
-            return Ok(None);
-        }
-        // After the steps, so that its numbers are not older.
-        let described = describe::describe(store, place, &id).await?;
-        Ok(described.map(|described| self.commit(&described)))
-    }
-
-    /// Takes the next steps, for a reader without a table. `described` is the response of Describe after them.
+    /// Takes the next steps. `described` is the response of Describe after them.
     pub fn advance<'s>(&mut self, steps: impl IntoIterator<Item = &'s Step>, described: &TuningJob) -> Delta {
         for step in steps {
             self.take(step);

@@ -189,7 +189,7 @@ async fn status<T: Table>(store: &Store<T>, id: &str, loaded: &Loaded) -> Result
     Ok(if stopping { "Stopping".to_owned() } else { loaded.head.status.clone() })
 }
 
-pub(crate) async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
+async fn stop_is_stored<T: Table>(store: &Store<T>, id: &str) -> Result<bool, StoreError> {
     let sk = format!("{}{STOP}", stored::fact_prefix(None));
     let key = wire::item::Key::new(stored::fact_partition(id), sk);
     Ok(store.table.get(&key).await?.is_some())

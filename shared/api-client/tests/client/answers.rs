@@ -3,13 +3,13 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use api_client::{Client, ClientError, Denial, Unreached};
+use api_client::{ClientError, Denial, Unreached};
 use loopback::Response;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
 use use_cases::memory::MemoryTable;
 
-use crate::world::{AT_ONCE, KEY_ID, SECRET, TOKEN, client, request};
+use crate::world::{KEY_ID, SECRET, TOKEN, client, request, unsigned};
 
 fn always(status: u16, body: Value) -> Stack {
     Stack::with_rule(MemoryTable::default(), move |_, _| response(status, &body))
@@ -76,7 +76,7 @@ async fn a_denial_has_its_reason_and_the_end_of_the_key_and_no_secret() {
         client(&always(403, json!({"message": "Forbidden"}))).list().await.unwrap_err().hint().unwrap();
     assert!(hint.contains("execute-api:Invoke") && hint.contains("TuningUsersPolicyArn"), "{hint}");
     let stack = always(403, json!({"message": "Missing Authentication Token"}));
-    let unsigned = Client::new(stack.endpoint.parse().unwrap(), None, AT_ONCE);
+    let unsigned = unsigned(&stack.endpoint);
     let error = unsigned.list().await.unwrap_err();
     assert!(matches!(&error, ClientError::Denied { why: Denial::Unsigned, identity: None, .. }), "{error:?}");
 }
@@ -113,14 +113,14 @@ async fn a_foreign_response_is_an_error() {
 #[tokio::test]
 async fn a_refused_connection_and_a_failed_tls_handshake_are_different_errors() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let unreachable = Client::new(format!("http://{free}").parse().unwrap(), None, AT_ONCE);
+    let unreachable = unsigned(&format!("http://{free}"));
     let error = unreachable.list().await.unwrap_err();
     let ClientError::Unreachable { how, tries, lost, .. } = &error else { panic!("{error:?}") };
     assert_eq!((*how, *tries, *lost), (Unreached::Connection, 4, false));
 
     let plain = Stack::start(MemoryTable::default());
     let address = plain.endpoint.replace("http://", "https://");
-    let error = Client::new(address.parse().unwrap(), None, AT_ONCE).list().await.unwrap_err();
+    let error = unsigned(&address).list().await.unwrap_err();
     let ClientError::Unreachable { how, lost, .. } = &error else { panic!("{error:?}") };
     assert_eq!((*how, *lost), (Unreached::Tls, false), "{error}");
 }

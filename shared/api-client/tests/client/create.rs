@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use api_client::{Client, ClientError};
+use api_client::ClientError;
 use loopback::{Request, Response};
 use serde_json::json;
 use stack_api::{Pass, Stack, response};
@@ -12,7 +12,7 @@ use use_cases::memory::MemoryTable;
 use wire::request::Request as TuningRequest;
 use wire::sample;
 
-use crate::world::{AT_ONCE, client, request};
+use crate::world::{client, request, unsigned};
 
 /// Loses the response to the first submission. `done`: the submission took effect.
 fn losing_first(done: bool) -> impl Fn(&Request, Pass<'_>) -> Response + Send + Sync {
@@ -218,7 +218,7 @@ async fn regression_only_a_submission_error_mentions_a_possible_effect() {
     }
     // Without a connection, the request cannot have had an effect.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let unreachable = Client::new(format!("http://{free}").parse().unwrap(), None, AT_ONCE);
+    let unreachable = unsigned(&format!("http://{free}"));
     let error = unreachable.create(&request("hb1")).await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { lost: false, .. }), "{error:?}");
 }

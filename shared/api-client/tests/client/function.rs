@@ -1,5 +1,6 @@
 //! A stack's function in place of its HTTP API: the call of Lambda's Invoke, its signature, and its errors.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use api_client::{Client, ClientError, Denial};
@@ -14,8 +15,12 @@ use crate::world::{AT_ONCE, SECRET, credentials, request};
 const ARN: &str = "arn:aws:lambda:eu-west-1:111122223333:function:tune:live";
 
 fn client(stack: &Stack) -> Client {
+    Client::new(Arc::new(invoking(stack)), AT_ONCE)
+}
+
+fn invoking(stack: &Stack) -> api_client::Stack {
     let (function, endpoint) = (ARN.parse().unwrap(), stack.endpoint.parse().unwrap());
-    Client::invoking(function, endpoint, Some((credentials(), "eu-west-1")), AT_ONCE)
+    api_client::Stack::invoking(function, endpoint, Some((credentials(), "eu-west-1")), AT_ONCE)
 }
 
 /// Returns an answer with headers.
@@ -33,7 +38,7 @@ fn always(status: u16, body: Value, headers: &'static [(&str, &str)]) -> Stack {
 async fn every_operation_works_by_invocations_that_are_signed_for_lambda() {
     let stack = Stack::start(MemoryTable::default());
     let client = client(&stack);
-    assert_eq!(client.address().to_string(), format!("lambda:{ARN}"));
+    assert_eq!(invoking(&stack).address().to_string(), format!("lambda:{ARN}"));
     client.create(&request("hb1")).await.unwrap();
     assert_eq!(client.list().await.unwrap().len(), 1);
     assert_eq!(client.describe("hb1").await.unwrap().base.name, "hb1");

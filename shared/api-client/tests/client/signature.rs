@@ -1,6 +1,6 @@
 //! The signature of each request, recomputed from the received request (Signature Version 4).
 
-use api_client::{Client, ServiceError, Target};
+use api_client::{ServiceError, Target};
 use loopback::{Answer, Call, Request, Response, Service};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use stack_api::Stack;
 use use_cases::memory::MemoryTable;
 use wire::events::http::HttpRequest;
 
-use crate::world::{AT_ONCE, KEY_ID, SECRET, TOKEN, client, request};
+use crate::world::{KEY_ID, SECRET, TOKEN, client, request, signing, unsigned};
 
 #[tokio::test]
 async fn the_signature_covers_path_parameters_and_body() {
@@ -42,7 +42,7 @@ async fn the_signature_covers_path_parameters_and_body() {
 #[tokio::test]
 async fn a_forwarded_request_is_signed_and_its_response_is_returned_unchanged() {
     let stack = Stack::start(MemoryTable::default());
-    let client = client(&stack);
+    let client = signing(&stack);
     let create = HttpRequest {
         method: "POST".to_owned(),
         path: "/".to_owned(),
@@ -90,7 +90,7 @@ async fn a_forwarded_request_is_signed_and_its_response_is_returned_unchanged() 
 #[tokio::test]
 async fn only_a_forwarded_read_is_repeated_after_a_broken_connection() {
     let stack = Stack::with_rule(MemoryTable::default(), |_, _| Response::cut());
-    let client = client(&stack);
+    let client = signing(&stack);
     let ask = |method: &str, path: &str| HttpRequest {
         method: method.to_owned(),
         path: path.to_owned(),
@@ -112,7 +112,7 @@ async fn a_call_to_another_service_is_signed_for_that_service() {
             _ => Answer::done(&json!({"a": 1})),
         };
         let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
-        let client = client(&stack);
+        let client = signing(&stack);
         let asked = client.service(target, Some(service.endpoint.parse().unwrap())).unwrap();
         assert_eq!(asked.read("Describe", &json!({"Name": "n"})).await.unwrap(), json!({"a": 1}));
         let refused = asked.once("Stop", &json!({})).await.unwrap_err();
@@ -139,7 +139,7 @@ async fn a_call_of_the_query_protocol_is_a_signed_form_for_the_region_of_its_ser
     ] {
         let service = Service::start(|_| Answer::text(200, "<DescribeResponse><A>1</A></DescribeResponse>"));
         let stack = Stack::start(MemoryTable::default());
-        let client = client(&stack);
+        let client = signing(&stack);
         let asked = client.service(target, Some(service.endpoint.parse().unwrap())).unwrap();
         assert_eq!(asked.read("Describe", &json!({"Names": ["a b"]})).await.unwrap(), json!({"A": "1"}));
         let requests = service.requests();
@@ -156,7 +156,7 @@ async fn a_call_of_the_query_protocol_is_a_signed_form_for_the_region_of_its_ser
 async fn a_path_of_a_rest_service_is_read_with_a_signature() {
     let service = Service::start(|_| Answer::done(&json!({"a": 1})));
     let stack = Stack::start(MemoryTable::default());
-    let client = client(&stack);
+    let client = signing(&stack);
     let asked = client.service(Target::Lambda, Some(service.endpoint.parse().unwrap())).unwrap();
     assert_eq!(asked.get("/2016-08-19/account-settings").await.unwrap(), json!({"a": 1}));
     assert!(matches!(asked.read("GetAccountSettings", &json!({})).await, Err(ServiceError::Failed(_))));
@@ -171,7 +171,7 @@ async fn a_path_of_a_rest_service_is_read_with_a_signature() {
 async fn only_reads_of_a_service_are_retried() {
     let rule = |_: &Call| Answer::error(503, "ServiceUnavailable", "not now");
     let (stack, service) = (Stack::start(MemoryTable::default()), Service::start(rule));
-    let client = client(&stack);
+    let client = signing(&stack);
     let asked = client.service(Target::SageMaker, Some(service.endpoint.parse().unwrap())).unwrap();
     asked.once("CreateTrainingJob", &json!({})).await.unwrap_err();
     assert_eq!(service.calls().len(), 1);
@@ -182,7 +182,7 @@ async fn only_reads_of_a_service_are_retried() {
 #[tokio::test]
 async fn a_client_without_credentials_sends_no_signature() {
     let stack = Stack::start(MemoryTable::default());
-    let client = Client::new(stack.endpoint.parse().unwrap(), None, AT_ONCE);
+    let client = unsigned(&stack.endpoint);
     client.list().await.unwrap();
     assert_eq!(stack.requests()[0].header("authorization"), None);
 }

@@ -1,5 +1,6 @@
 //! Shared helpers: clients of a stack, and a request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_client::{Client, Retry};
@@ -21,8 +22,17 @@ pub(crate) fn credentials() -> Credentials {
 
 /// Returns a client that signs.
 pub(crate) fn client(stack: &Stack) -> Client {
+    Client::new(Arc::new(signing(stack)), AT_ONCE)
+}
+
+pub(crate) fn signing(stack: &Stack) -> api_client::Stack {
     let endpoint = stack.endpoint.parse().unwrap();
-    Client::new(endpoint, Some((credentials(), "eu-west-1")), AT_ONCE)
+    api_client::Stack::new(endpoint, Some((credentials(), "eu-west-1")), AT_ONCE)
+}
+
+/// Returns a client that does not sign.
+pub(crate) fn unsigned(endpoint: &str) -> Client {
+    Client::new(Arc::new(api_client::Stack::new(endpoint.parse().unwrap(), None, AT_ONCE)), AT_ONCE)
 }
 
 pub(crate) fn request(name: &str) -> Request {

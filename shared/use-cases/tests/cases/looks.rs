@@ -1,6 +1,5 @@
-//! Read-only views of a tuning: explanations of trials, the cost report, published events, active tunings.
+//! Read-only views of a tuning: explanations of trials, the cost report, published events.
 
-mod active;
 mod change;
 mod cost;
 mod ends;

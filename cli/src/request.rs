@@ -3,7 +3,7 @@
 pub(crate) mod channels;
 mod comments;
 mod file;
-mod tries;
+pub(crate) mod tries;
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use wire::request::{PriceAnswer, Request, RequestError, Violation};
 
 use crate::arguments::Limits;
 use crate::failure::Failure;
+use channels::Channel;
+use tries::Try;
 
-pub(crate) use channels::Channel;
 pub(crate) use file::{parse, text};
-pub(crate) use tries::Try;
 
 const NAME: &str = "HyperParameterTuningJobName";
 /// The request field for prices. It is optional at a stack, which has a price list.
