@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::ruling::{Order, ReadOrder};
+use tuning::step::Step;
 use tuning::unit::ids::{RungId, TrialId};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
@@ -164,6 +165,37 @@ fn regression_the_stored_lines_of_many_ended_jobs_share_a_step() {
         bills.push(bill(&mut world, job));
     }
     assert_eq!(warm.reads(&bills), (2, 0, 8), "a step of lines and a step of bills");
+}
+
+/// A step with a part of a job's lines would decide about its trial without the others.
+#[test]
+fn a_step_has_all_stored_lines_of_a_job_or_none() {
+    const LINES: u64 = 40;
+    let mut world = World::new(2);
+    (0..2).for_each(|trial| world.phase(trial, JobPhase::Training));
+    let warm = Warm::of(&world);
+    let mut bills = Vec::new();
+    for trial in 0..2 {
+        let job = world.job(trial);
+        for epoch in 1..=LINES {
+            let line = world.lines_of(job, &[(epoch, 0.5)]);
+            let line = world.recorded(line);
+            let row = stored::fact_row(&world.id, &line);
+            now(world.table.write(Write::Put(row, Condition::Always))).unwrap();
+        }
+        bills.push(bill(&mut world, job));
+    }
+    let steps = now(warm.decider.decide(&warm.id, &bills, false)).unwrap();
+    let lines = |step: &Step, trial: u32| {
+        let of =
+            |fact: &&Recorded| matches!(fact.fact, Fact::MetricsLogged { job, .. } if job.trial.0 == trial);
+        step.facts.iter().filter(of).count()
+    };
+    for trial in 0..2 {
+        let counts: Vec<usize> =
+            steps.iter().map(|step| lines(step, trial)).filter(|count| *count > 0).collect();
+        assert_eq!(counts, [40], "trial {trial}");
+    }
 }
 
 #[test]
