@@ -1,8 +1,8 @@
 //! `hyperband change` on running tunings.
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::Stack;
-use use_cases::memory::MemoryTable;
 
 use crate::world::{ENDLESS, QUICK, World, ended};
 

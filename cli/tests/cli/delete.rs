@@ -1,8 +1,8 @@
 //! `hyperband delete`.
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::Stack;
-use use_cases::memory::MemoryTable;
 
 use crate::world::{QUICK, World};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use loopback::{Answer, Call, Request, Service};
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use stack_api::{Pass, Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::world::{Ended, World, ended, signal, until};
 

@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::http::{Served, serve};
 use crate::world::{ENDLESS, QUICK, World, ended, request, until};

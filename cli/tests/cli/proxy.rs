@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::world::{QUICK, World, ended};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
 use dynamodb::DynamoTable;
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::world::{ENDLESS, Ended, QUICK, World, ended, request, signal, until};
 

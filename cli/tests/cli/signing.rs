@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::process::Command;
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::http::Served;
 use crate::world::{QUICK, World, request};

@@ -1,8 +1,8 @@
 //! `hyperband stop --all`.
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Query, Table, Write};
 use wire::item::Item;
 use wire::stored::{ACTIVE, active_id, head_key};

@@ -1,7 +1,7 @@
 //! Commands that read a whole tuning give the same answers for a stack as for its data directory.
 
+use port_tests::memory::MemoryTable;
 use stack_api::Stack;
-use use_cases::memory::MemoryTable;
 
 use crate::world::{QUICK, World, ended};
 

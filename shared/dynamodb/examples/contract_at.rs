@@ -14,7 +14,7 @@ use std::time::Duration;
 use aws::account_at;
 use aws_sdk_dynamodb::types::TableStatus;
 use dynamodb::{Client, DynamoTable, create_table};
-use use_cases::contract;
+use port_tests::table as contract;
 use use_cases::ports::table::{Table, TableError};
 use wire::item::Key;
 

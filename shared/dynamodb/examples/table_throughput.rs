@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use dynamodb::{DynamoTable, Embedded, StreamStart};
-use use_cases::memory::MemoryTable;
+use port_tests::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Query, Table, TableError, Write};
 use wire::item::{Item, Key};
 

@@ -13,8 +13,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem,
 };
 use sha2::{Digest, Sha256};
-use use_cases::memory::Usage;
 use use_cases::ports::table::{MAX_TRANSACTION_BYTES, Page, Query, Table, TableError, Write};
+use use_cases::ports::usage::Usage;
 use wire::item::{EXPIRES_AT, Item, Key, MAX_ITEM_BYTES, PK, SK};
 use wire::stored::FACT_DAYS;
 

@@ -1,7 +1,7 @@
 //! The DynamoDB table on the embedded engine fulfills the contract of every table.
 
 use dynamodb::Embedded;
-use use_cases::contract;
+use port_tests::table as contract;
 use use_cases::ports::table::{Condition, Query, Table, Write};
 use wire::item::{Item, Key};
 
@@ -29,7 +29,7 @@ async fn tables_in_memory_are_independent() {
 #[tokio::test]
 async fn a_metered_table_counts_like_the_in_memory_table() {
     let metered = Embedded::memory().await.unwrap().table().metered();
-    let counted = use_cases::memory::MemoryTable::new();
+    let counted = port_tests::memory::MemoryTable::new();
     run(&metered).await;
     run(&counted).await;
     assert_eq!(metered.usage(), counted.usage());

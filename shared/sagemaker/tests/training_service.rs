@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use aws::account_at;
 use local::training::{Config, shim::shim_main};
+use port_tests::training::{self as contract, Program, Stage};
 use sagemaker::SageMaker;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use training_service::{LOG_GROUP, LogsTo, Server, Settings};
-use use_cases::contract::training::{self as contract, Program, Stage};
 
 const TEST: &str = "the_sdk_and_the_local_service_fulfill_the_contract";
 /// Ends, fails or sleeps, as the hyperparameter `program` says.

@@ -32,6 +32,7 @@ pub(crate) use deadlines::{can_sweeps_fail, conclusions};
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use port_tests::memory::Change;
 use search::Configuration;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobEnd, JobKey};
@@ -40,7 +41,6 @@ use tuning::log::ruling::{Launch, Order, Ruling};
 use tuning::state::State;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::{BracketId, RungId, TrialId};
-use use_cases::memory::Change;
 use wire::stored;
 
 use crate::case::Case;

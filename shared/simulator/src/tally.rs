@@ -10,8 +10,8 @@ use std::ops::AddAssign;
 
 use use_cases::decide::Decided;
 use use_cases::job_events::{About, RecordError, Recorded};
-use use_cases::memory::Usage;
 use use_cases::perform::Acts;
+use use_cases::ports::usage::Usage;
 use use_cases::store::StoreError;
 use use_cases::sweep::Swept;
 

@@ -28,7 +28,7 @@ pub(crate) mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use use_cases::memory::MemoryTable;
+use port_tests::memory::MemoryTable;
 use use_cases::ports::table::TableError;
 
 use crate::access::{Accesses, Right};

@@ -7,7 +7,6 @@
 pub mod active;
 pub mod batch;
 pub mod change;
-pub mod contract;
 pub mod cost;
 pub mod decide;
 pub mod delete;
@@ -16,7 +15,6 @@ pub mod explain;
 pub mod job_events;
 pub mod job_logs;
 pub mod lookup;
-pub mod memory;
 pub mod pace;
 pub mod perform;
 pub mod ports;

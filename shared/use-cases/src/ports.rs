@@ -5,6 +5,7 @@
 
 pub mod table;
 pub mod training;
+pub mod usage;
 
 use std::future::Future;
 

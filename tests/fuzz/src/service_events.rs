@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
+use port_tests::memory::{Change, MemoryTable};
 use serde_json::Value;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, Recorded};
@@ -15,7 +16,6 @@ use use_cases::describe::{Place, describe};
 use use_cases::job_events::{About, JobEvents, RecordError};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{LookupError, find, stop};
-use use_cases::memory::{Change, MemoryTable};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::replay::replay;

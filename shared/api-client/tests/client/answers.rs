@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use api_client::{ClientError, Denial, Unreached};
 use loopback::Response;
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::world::{KEY_ID, SECRET, TOKEN, client, request, unsigned};
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use api_client::ClientError;
 use loopback::{Request, Response};
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use stack_api::{Pass, Stack, response};
-use use_cases::memory::MemoryTable;
 use wire::request::Request as TuningRequest;
 use wire::sample;
 

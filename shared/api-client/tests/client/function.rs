@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use api_client::{Client, ClientError, Denial};
 use loopback::Response;
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
-use use_cases::memory::MemoryTable;
 
 use crate::signature::{field, is_signed};
 use crate::world::{AT_ONCE, SECRET, credentials, request};

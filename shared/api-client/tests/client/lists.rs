@@ -1,10 +1,10 @@
 //! Lists over several pages, and the other operations of the client.
 
 use api_client::ClientError;
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use stack_api::{Stack, response};
 use tuning::unit::money::MicroUsd;
-use use_cases::memory::MemoryTable;
 use wire::change::LimitsChange;
 use wire::describe::DecisionPage;
 

@@ -2,10 +2,10 @@
 
 use api_client::{ServiceError, Target};
 use loopback::{Answer, Call, Request, Response, Service};
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use stack_api::Stack;
-use use_cases::memory::MemoryTable;
 use wire::events::http::HttpRequest;
 
 use crate::world::{KEY_ID, SECRET, TOKEN, client, request, signing, unsigned};

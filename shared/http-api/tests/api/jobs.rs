@@ -1,11 +1,11 @@
 //! One training job, its tags and its stop; requests that are sent twice; the rows of a tuning.
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobEnd, JobKey, MetricLine, Recorded};
 use tuning::trial::summary::JobSummary;
 use tuning::unit::time::Time;
 use use_cases::describe;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;
 use wire::row_json;

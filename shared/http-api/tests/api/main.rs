@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use http_api::{Access, Answered, Api, ApiError, Cause, ROUTES};
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, Recorded};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::describe::Place;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::Table;
 use use_cases::ports::{Clock, Prices, PricesError};
 use use_cases::store::Store;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http_api::{Access, Api};
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::unit::ids::TrialId;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};

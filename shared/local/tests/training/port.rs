@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use local::training::TrainingService;
+use port_tests::training::{self as contract, Program, Stage};
 use serde_json::Value;
-use use_cases::contract::training::{self as contract, Program, Stage};
 
 use crate::world::{World, request};
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use curves::Setting;
+use port_tests::memory::MemoryTable;
 use report::{Live, read};
 use serde_json::json;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;
 use wire::item::Item;

@@ -1,6 +1,6 @@
 //! P2, the outbox: every ordered action has a row from the same commit, and a row passes through its states in order.
 
-use use_cases::memory::Change;
+use port_tests::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::Checker;

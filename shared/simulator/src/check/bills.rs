@@ -101,7 +101,7 @@ impl Checker {
     }
 
     /// Returns the jobs whose row does not show the booked amount.
-    pub(super) fn wrong_rows(&self, store: &Store<use_cases::memory::MemoryTable>, id: &str) -> Vec<String> {
+    pub(super) fn wrong_rows(&self, store: &Store<port_tests::memory::MemoryTable>, id: &str) -> Vec<String> {
         let Some(book) = self.books.get(id).filter(|book| book.ended.is_some()) else { return Vec::new() };
         let rows = now(store.all(&stored::tuning_partition(id), "JOB#")).unwrap_or_default();
         let summaries = rows.iter().filter_map(|row| stored::job(row).ok());

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use port_tests::memory::Change;
 use tuning::log::fact::{Fact, JobEnd, JobKey};
 use tuning::log::ruling::{Booking, NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::trial::summary::JobSummary;
-use use_cases::memory::Change;
 use wire::item::Item;
 use wire::names::parse_job_key;
 use wire::stored;

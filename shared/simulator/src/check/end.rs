@@ -1,10 +1,10 @@
 //! The checks at the end of a history: every tuning ended, no action was lost, and replay gives the same state (P2,
 //! P3, P5).
 
+use port_tests::memory::MemoryTable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tuning::log::reasons::EndReason;
-use use_cases::memory::MemoryTable;
 use use_cases::replay::replay;
 use use_cases::store::Store;
 use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};

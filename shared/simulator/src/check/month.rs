@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use port_tests::memory::Change;
 use tuning::log::fact::Fact;
 use tuning::log::ruling::{GrantOrder, Order, Ruling};
-use use_cases::memory::Change;
 use wire::stored::{self, BUDGET, FACT_PREFIX, MonthRow};
 
 use super::Checker;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::sync::Mutex;
 
+use port_tests::training::{self as contract, Program, Stage};
 use serde_json::{Value, json};
 use tuning::unit::ids::ChoiceId;
 use tuning::unit::time::Time;
-use use_cases::contract::training::{self as contract, Program, Stage};
 use use_cases::ports::training::{
     Description, Listed, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };

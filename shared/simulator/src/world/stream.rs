@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 
+use port_tests::memory::Change;
 use serde_json::{Value, json};
-use use_cases::memory::Change;
 use wire::events::stream::{RecordKind, encode_record};
 use wire::stored::{ACTION_PREFIX, FACT_PREFIX, RING_PREFIX};
 

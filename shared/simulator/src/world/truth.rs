@@ -1,9 +1,9 @@
 //! Checks that need data of both sides: the real state of the training service, and the table as the system wrote it.
 
+use port_tests::memory::Change;
 use serde_json::Value;
 use tuning::log::reasons::{EndReason, StopWhy};
 use tuning::log::ruling::{Booking, NoticeOrder, Order, Ruling, SearchRuling};
-use use_cases::memory::Change;
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::World;

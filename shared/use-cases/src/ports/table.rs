@@ -1,7 +1,7 @@
 //! The one table: rows with a two-part key, conditional writes, transactions and queries, all strongly consistent.
 //!
 //! A strict subset of DynamoDB: whole-row puts and deletes, each with at most one condition on the stored row.
-//! The contract suite in [`crate::contract`] specifies every implementation.
+//! The contract suite of crate `port-tests` specifies every implementation.
 
 use std::future::Future;
 

@@ -2,7 +2,7 @@
 //!
 //! Requests are the service's own JSON (`CreateTrainingJob`), so that no field of the user's request is lost. A job's
 //! name is never reused. `create` and `stop` take effect once per job, however often they are called. The contract
-//! suite in [`crate::contract::training`] specifies every implementation.
+//! suite of crate `port-tests` specifies every implementation.
 
 use std::collections::BTreeMap;
 use std::future::Future;

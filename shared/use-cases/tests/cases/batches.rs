@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
 use tuning::unit::time::Time;
 use use_cases::batch::Progress;
 use use_cases::decide::{Decided, Decider};
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, TableError, Write};
 use use_cases::store::{Store, StoreError};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};

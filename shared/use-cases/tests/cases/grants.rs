@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::Fact;
 use tuning::log::ruling::{GrantOrder, Order};
 use tuning::unit::money::MicroUsd;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use wire::item::{Item, Key};

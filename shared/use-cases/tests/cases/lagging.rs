@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::{Fact, JobKey};
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
 use use_cases::ports::table::Table;
 use use_cases::ports::training::{Description, TrainingJobsError};

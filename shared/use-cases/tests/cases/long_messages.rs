@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::limits::MAX_MESSAGE_CHARS;
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError};
 use use_cases::sweep::{Limits, Sweeper};

@@ -1,8 +1,9 @@
 //! The in-memory table follows the contract, records its changes in order, and counts its requests.
 
-use use_cases::contract;
-use use_cases::memory::{Change, MAX_TOKENS, MemoryTable, Usage};
+use port_tests::memory::{Change, MAX_TOKENS, MemoryTable};
+use port_tests::table as contract;
 use use_cases::ports::table::{Condition, Query, Table, Write};
+use use_cases::ports::usage::Usage;
 use wire::item::{Item, Key};
 
 use crate::support::now;

@@ -3,13 +3,13 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, Effect, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError};
 use use_cases::ports::{Elsewhere, HandOverError};

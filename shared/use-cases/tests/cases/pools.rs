@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey};
 use tuning::log::pool::Retained;
 use tuning::log::ruling::{Order, PoolOrder};
 use tuning::unit::time::Time;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, Effect, LOG_LAG, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 use use_cases::store::Store;

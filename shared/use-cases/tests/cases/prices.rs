@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use use_cases::memory::MemoryTable;
+use port_tests::memory::MemoryTable;
 use use_cases::ports::{Prices, PricesError};
 use use_cases::prices::{FRESH, KeptPrices, OwnerPrices, STALE, WithOwnerPrices};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::{Fact, JobPhase, Recorded};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;
 use wire::item::Item;

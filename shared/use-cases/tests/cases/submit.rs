@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::definition::Definition;
 use tuning::money::grants::month_of;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::PricesError;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use port_tests::memory::MemoryTable;
 use serde_json::Value;
 use tuning::definition::JobLimits;
 use tuning::log::fact::JobKey;
@@ -14,7 +15,6 @@ use tuning::log::ruling::{Launch, Order};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
 use use_cases::describe::Place;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::ports::training::{

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::ruling::{Order, ReadOrder};
@@ -10,7 +11,6 @@ use tuning::step::Step;
 use tuning::unit::ids::{RungId, TrialId};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::Description;

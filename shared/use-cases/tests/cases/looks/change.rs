@@ -1,5 +1,6 @@
 //! Changes of limits while a tuning runs.
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::state::Status;
@@ -7,7 +8,6 @@ use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 use use_cases::change::{ChangeError, change};
 use use_cases::lookup::LookupError;
-use use_cases::memory::MemoryTable;
 use use_cases::record;
 
 use super::world::{World, now, request};

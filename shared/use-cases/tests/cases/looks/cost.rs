@@ -182,7 +182,7 @@ fn spot_savings_are_computed_from_billed_jobs() {
     request["TrainingJobDefinition"]["StoppingCondition"]["MaxWaitTimeInSeconds"] = 1_200.into();
     request["TrainingJobDefinition"]["CheckpointConfig"] =
         serde_json::json!({"S3Uri": "s3://example-bucket/c"});
-    let mut world = World::of(use_cases::memory::MemoryTable::new(), &request);
+    let mut world = World::of(port_tests::memory::MemoryTable::new(), &request);
     let mut service = Service::default();
     let name = world.name(world.job(0));
     world.phase(0, JobPhase::Training);
@@ -233,7 +233,7 @@ fn ten_thousand_jobs_are_compared_page_by_page() {
 fn grants_are_listed_by_month() {
     let request = super::world::request("t", 1);
     let cap = Some(MicroUsd(100_000_000));
-    let mut world = World::under(cap, use_cases::memory::MemoryTable::new(), &request);
+    let mut world = World::under(cap, port_tests::memory::MemoryTable::new(), &request);
     let amount = MicroUsd(9_000_000);
     world.fact(Fact::BudgetGranted { n: 1, month: "2026-09".to_owned(), amount, reached: None });
     let (all, totals) = pages(&world, &Service::default(), 100);

@@ -1,5 +1,6 @@
 //! Explanations of trials, from the steps alone.
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::unit::epochs::Epochs;
@@ -7,7 +8,6 @@ use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 use use_cases::explain::{ExplainError, explain};
-use use_cases::memory::MemoryTable;
 use use_cases::record;
 use wire::explain::{ArrivalView, Compared, Comparison, CostSoFar, Entry, Explanation, Kind};
 

@@ -1,5 +1,6 @@
 //! Kept instances in the rows, the cost report and the explanations.
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase};
 use tuning::log::pool::Retained;
 use tuning::log::ruling::{AttemptRuling, Booking, Ruling};
@@ -9,7 +10,6 @@ use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 use use_cases::cost::{Tally, page};
 use use_cases::explain::explain;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::Table;
 use use_cases::ports::training::WarmPool;
 use wire::cost::{CostTotals, JobCost, Note, SignedUsd};

@@ -1,11 +1,11 @@
 //! The explanation of trials that are promoted.
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use tuning::log::fact::{JobEnd, JobPhase};
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::TrialId;
 use use_cases::explain::explain;
-use use_cases::memory::MemoryTable;
 use wire::explain::{Explanation, Kind};
 
 use super::world::{World, now, request};

@@ -8,13 +8,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::state::Status;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
 use use_cases::describe::Place;
-use use_cases::memory::MemoryTable;
 use use_cases::perform::{Acts, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
 use use_cases::ports::{Bus, BusError, Clock, SOURCE, Timer};

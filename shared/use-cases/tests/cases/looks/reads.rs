@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use port_tests::memory::MemoryTable;
 use serde_json::json;
 use tuning::log::fact::{JobEnd, JobPhase};
 use use_cases::decide::SNAPSHOT_EVERY;
 use use_cases::describe::{Place, describe};
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::store::Store;
 use wire::item::{Item, Key};

@@ -1,11 +1,11 @@
 //! The rungs and the completion in the description of a tuning.
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{JobEnd, JobPhase};
 use tuning::log::reasons::EndReason;
 use tuning::state::Status;
 use use_cases::describe::{Place, describe};
-use use_cases::memory::MemoryTable;
 
 use super::world::{World, now, request};
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use tuning::log::fact::{JobEnd, JobPhase};
 use use_cases::describe::summaries;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::store::Store;
 use wire::item::{Item, Key};

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::state::State;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::ports::training::{Description, TrainingJobs, TrainingJobsError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};

@@ -1,7 +1,7 @@
 //! P8: without an active tuning the sweeper makes one query a minute, and one listing with a query an hour, nothing
 //! else.
 
-use use_cases::memory::Usage;
+use use_cases::ports::usage::Usage;
 use use_cases::sweep::CallKind;
 
 use super::world::{MINUTE, World, now, unpaced};

@@ -1,8 +1,8 @@
 //! One sweeper runs at a time, and one that died or froze does no harm.
 
 use tuning::unit::time::Time;
-use use_cases::memory::Usage;
 use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::ports::usage::Usage;
 use use_cases::sweep::CallKind;
 use wire::names::training_job_name;
 use wire::stored::{self, SweepRow};

@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
+use port_tests::memory::MemoryTable;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::trial::summary::JobSummary;
 use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
-use use_cases::memory::MemoryTable;
 use use_cases::pace::Pace;
 use use_cases::perform::{Actuator, CLAIM};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};

@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::{AddAssign, Bound};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wire::item::{Attr, Item, Key, MAX_ITEM_BYTES, PK, SK};
-
-use crate::ports::table::{
+use use_cases::ports::table::{
     Condition, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, Page, Query, Table, TableError, Write,
 };
+use use_cases::ports::usage::Usage;
+use wire::item::{Attr, Item, Key, MAX_ITEM_BYTES, PK, SK};
 
 /// Most transaction tokens that are kept. DynamoDB keeps them for ten minutes.
 pub const MAX_TOKENS: usize = 10_000;
@@ -23,54 +23,6 @@ const MAX_PAGE_BYTES: usize = 1024 * 1024;
 const MAX_PK_BYTES: usize = 2048;
 /// Longest sort key in bytes, as in DynamoDB.
 const MAX_SK_BYTES: usize = 1024;
-
-/// Requests and capacity units that a table has served since its creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Reads of one row.
-    pub reads: u64,
-    /// Single writes, including refused and conflicting ones.
-    pub writes: u64,
-    /// Transactions, including refused and conflicting ones.
-    pub transactions: u64,
-    /// Pages of queries.
-    pub queries: u64,
-    /// Read capacity units: one per 4 KB, strongly consistent.
-    pub read_units: u64,
-    /// Write capacity units: one per 1 KB, twice that in a transaction.
-    pub write_units: u64,
-}
-
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Self) {
-        self.reads += other.reads;
-        self.writes += other.writes;
-        self.transactions += other.transactions;
-        self.queries += other.queries;
-        self.read_units += other.read_units;
-        self.write_units += other.write_units;
-    }
-}
-
-impl Usage {
-    /// Returns the usage since the table had served `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            reads: self.reads - earlier.reads,
-            writes: self.writes - earlier.writes,
-            transactions: self.transactions - earlier.transactions,
-            queries: self.queries - earlier.queries,
-            read_units: self.read_units - earlier.read_units,
-            write_units: self.write_units - earlier.write_units,
-        }
-    }
-
-    /// Returns the number of all requests.
-    pub fn requests(self) -> u64 {
-        self.reads + self.writes + self.transactions + self.queries
-    }
-}
 
 /// One change of one row: the content of a stream record.
 #[derive(Debug, Clone, PartialEq, Eq)]

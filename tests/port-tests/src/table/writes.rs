@@ -9,7 +9,7 @@ use std::task::Poll;
 use wire::item::{Attr, Item, Key, MAX_ITEM_BYTES};
 
 use super::{Case, assert_refused, conflict, put, sized, token};
-use crate::ports::table::{Condition, Table, TableError, Write};
+use use_cases::ports::table::{Condition, Table, TableError, Write};
 
 /// Returns the cases of rows, single writes and their conditions.
 pub(super) fn cases<T: Table>() -> Vec<Case<T>> {

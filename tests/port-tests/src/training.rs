@@ -9,10 +9,10 @@ use std::future::Future;
 
 use serde_json::{Value, json};
 
-use crate::ports::training::{
+use tuning::unit::time::{Millis, Time};
+use use_cases::ports::training::{
     Description, JobLogs, LogLine, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use tuning::unit::time::{Millis, Time};
 
 /// The program of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,9 @@
 use wire::item::{Item, Key, MAX_ITEM_BYTES};
 
 use super::{Case, assert_refused, conflict, page, put, sized, token};
-use crate::ports::table::{Condition, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, Query, Table, Write};
+use use_cases::ports::table::{
+    Condition, MAX_TRANSACTION_BYTES, MAX_TRANSACTION_WRITES, Query, Table, Write,
+};
 
 pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
     cases![

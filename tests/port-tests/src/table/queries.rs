@@ -5,7 +5,7 @@
 use wire::item::{Item, Key, MAX_ITEM_BYTES};
 
 use super::{Case, assert_refused, page, put, sized};
-use crate::ports::table::{Condition, Page, Query, Table};
+use use_cases::ports::table::{Condition, Page, Query, Table};
 
 pub(super) fn cases<T: Table>() -> Vec<Case<T>> {
     cases![

@@ -1,5 +1,4 @@
-//! The contract of every [`Table`], as a test suite for any implementation. The contract of training services is in
-//! [`training`].
+//! The contract of every [`Table`], as a test suite for any implementation.
 //!
 //! Each case is an async function of a table and an unused partition key, and may use keys that begin with it. It panics
 //! if the table violates the contract. [`all`] runs every case; [`cases`] lists them, for a test that runs them one by
@@ -9,19 +8,17 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use wire::item::{Item, Key};
-
-use crate::ports::table::{Condition, Page, Query, Table, TableError, Write};
 
 /// Returns the named functions as cases.
 macro_rules! cases {
     ($($case:ident),+ $(,)?) => {
-        vec![$($crate::contract::Case { name: stringify!($case), run: |table, pk| Box::pin($case(table, pk)) }),+]
+        vec![$($crate::table::Case { name: stringify!($case), run: |table, pk| Box::pin($case(table, pk)) }),+]
     };
 }
 
 mod queries;
-pub mod training;
 mod transactions;
 mod writes;
 
