@@ -37,7 +37,7 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
             | ExplainError::OtherTuning { .. }
             | ExplainError::UnknownJob { .. } => {
                 let hint = format!(
-                    "TRIAL is a trial number or a training job name; `hyperband describe {}{}` lists both",
+                    "TRIAL is a trial number, which `hyperband describe {}{}` lists, or the name of a training job",
                     tuning.row.name, tuning.location_options
                 );
                 Failure::usage(error.to_string()).hint(hint)

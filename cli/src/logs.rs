@@ -50,7 +50,7 @@ fn chosen<'a>(page: &'a Page, options: &Logs) -> Result<&'a TrainingJobSummary, 
         (NoJob::Unknown, Some(wanted)) => {
             let place = options.place.location_options();
             Failure::usage(format!("{name} has no trial and no training job '{wanted}'")).hint(format!(
-                "TRIAL is a trial number or a training job name; `hyperband describe {name}{place}` lists both"
+                "TRIAL is a trial number, which `hyperband describe {name}{place}` lists, or the name of a training job"
             ))
         }
         (NoJob::None | NoJob::Unknown, _) => {

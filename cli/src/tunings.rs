@@ -104,6 +104,10 @@ impl Tunings {
 
     /// Describes the tuning `name`. The error for an unknown name suggests similar names.
     pub(crate) async fn describe(&self, name: &str) -> Result<TuningJob, Failure> {
+        if name.is_empty() {
+            let list = format!("`hyperband list{}` shows all tunings", self.location_options);
+            return Err(Failure::usage("the name of the tuning is empty").hint(list));
+        }
         match self.client.describe(name).await {
             Ok(described) => Ok(described),
             Err(error) => Err(self.failure(error, name).await),
@@ -185,6 +189,10 @@ impl Tunings {
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
         match &self.home {
             Home::Folder(data) => {
+                let described = self.describe(name).await?;
+                if let Some(resume) = self.interrupted(&described) {
+                    return Err(not_ended(&described, &resume, &self.location_options));
+                }
                 let id = lookup::find(&data.store, name).await?.id;
                 delete_ended(&data.store, data.folder(), &id, !data.is_running()).await
             }
@@ -216,6 +224,18 @@ impl Tunings {
         };
         Failure::usage(format!("there is no tuning '{name}' {place}")).hint(hint)
     }
+}
+
+/// Returns the error for the deletion of an interrupted tuning.
+fn not_ended(described: &TuningJob, resume: &str, location_options: &str) -> Failure {
+    let name = &described.base.name;
+    let failure =
+        Failure::usage(format!("the tuning {name} has not ended, and no `hyperband run` is active"));
+    failure.hint(if described.base.is_stopping() {
+        format!("its stop takes effect when you continue it: {resume}")
+    } else {
+        format!("stop it and continue it to its end: hyperband stop {name}{location_options}; {resume}")
+    })
 }
 
 /// Deletes the ended tuning `id` of a data directory. `is_last` says that no other process settles it.

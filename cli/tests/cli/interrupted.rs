@@ -95,8 +95,15 @@ fn a_stop_without_an_active_run_takes_effect_at_the_next_run() {
     assert!(refused.err.contains("hyperband stop t"), "{refused:?}");
     assert!(refused.err.contains("hyperband resume t"), "{refused:?}");
 
+    let changed = world.hyperband(&["change", "t", "--max-parallel", "1"]).with_code(0);
+    assert!(changed.out.ends_with("when you continue the tuning:\n  hyperband resume t\n"), "{changed:?}");
+    let delete = || world.hyperband(&["delete", "t", "--yes"]).with_code(2).err;
+    assert!(delete().ends_with("to its end: hyperband stop t; hyperband resume t\n"), "{}", delete());
     let stopped = world.hyperband(&["stop", "t"]).with_code(0);
     assert!(stopped.out.contains("takes effect when you continue the tuning"), "{stopped:?}");
+    assert!(delete().ends_with("when you continue it: hyperband resume t\n"), "{}", delete());
+    let unnamed = world.hyperband(&["describe", ""]).with_code(2).err;
+    assert_eq!(unnamed, "error: the name of the tuning is empty\nhint: `hyperband list` shows all tunings\n");
     let ended = world.run(&[]).with_code(0);
     assert!(ended.out.starts_with("t: Stopped, a user stopped it\n"), "{ended:?}");
 }

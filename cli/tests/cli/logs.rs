@@ -79,7 +79,7 @@ fn logs_says_which_tuning_trial_or_log_is_missing() {
     for trial in ["1", "t-0-0-1"] {
         let wrong = world.hyperband(&["logs", "t", trial]).with_code(2);
         assert!(wrong.err.contains(&format!("no trial and no training job '{trial}'")), "{wrong:?}");
-        assert!(wrong.err.contains("`hyperband describe t` lists both"), "{wrong:?}");
+        assert!(wrong.err.contains("a trial number, which `hyperband describe t` lists, or"), "{wrong:?}");
     }
     let wrong = world.hyperband(&["logs", "t", "--host", "algo-2"]).with_code(0);
     assert!(wrong.err.ends_with("has no line of algo-2\n") && wrong.out.is_empty(), "{wrong:?}");
