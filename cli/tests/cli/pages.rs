@@ -13,7 +13,7 @@ use crate::world::{ENDLESS, QUICK, World, ended, request, until};
 fn events(served: &Served, name: &str) -> (Vec<String>, Value) {
     let mut stream = served.connect();
     let path = format!("/tuning-jobs/{name}/events");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", served.address()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", served.address()).unwrap();
     let (mut names, mut head) = (Vec::new(), Value::Null);
     for line in BufReader::new(stream).lines() {
         let line = line.unwrap();
