@@ -18,6 +18,7 @@ use local::training::JobRecords;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
+use use_cases::active::name_in;
 use use_cases::store::Store;
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::names::parse_training_job_name;
@@ -153,7 +154,7 @@ async fn reject_other_commands(
         if is_stopping(store, id).await? {
             continue;
         }
-        let (name, place) = (ends::name(id), folder_option(data_dir));
+        let (name, place) = (name_in(id), folder_option(data_dir));
         return Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
             "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
              command"
@@ -290,7 +291,7 @@ impl LocalApi {
             "DeleteHyperParameterTuningJob" => "deleted",
             _ => return,
         };
-        print_err(&format!("{verb} {}\n", ends::name(&id)));
+        print_err(&format!("{verb} {}\n", name_in(&id)));
         let (data_dir, record) = (self.data_dir.clone(), self.record.clone());
         let recorded = match verb {
             "submitted" => {

@@ -9,6 +9,7 @@ use dynamodb::DynamoTable;
 use local::host::{Host, place_of};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use use_cases::active::name_in;
 use use_cases::describe;
 use use_cases::store::{Store, StoreError};
 use wire::stored::{ACTIVE, active_id};
@@ -50,7 +51,7 @@ impl Ends {
         for id in active(&ends.store).await.unwrap_or_default() {
             let ended = has_ended(&ends.store, &id).await.unwrap_or(false);
             if !ended {
-                print_err(&format!("continuing {}\n", name(&id)));
+                print_err(&format!("continuing {}\n", name_in(&id)));
             }
             ends.known.insert(id, ended);
         }
@@ -140,8 +141,4 @@ pub(super) async fn unfinished(store: &Store<DynamoTable>) -> Result<Vec<String>
 async fn has_ended(store: &Store<DynamoTable>, id: &str) -> Result<bool, StoreError> {
     let head = store.head(id).await?;
     Ok(head.is_none_or(|head| !matches!(head.status.as_str(), "InProgress" | "Stopping")))
-}
-
-pub(super) fn name(id: &str) -> &str {
-    id.rsplit_once('-').map_or(id, |(name, _)| name)
 }
