@@ -28,7 +28,7 @@ use wire::events::http::{HttpRequest, HttpResponse};
 pub use access::{Access, Principals};
 pub use error::{ApiError, Cause};
 pub use operation::{JobName, Operation, Resource};
-pub use rest::ROUTES;
+pub use rest::{PATHS, ROUTES};
 
 /// The API.
 #[derive(Debug)]

@@ -20,6 +20,21 @@ pub const ROUTES: [&str; 10] = [
     "POST /",
 ];
 
+/// The paths of the REST routes, with their methods. Only these are read, and the document has exactly these.
+pub const PATHS: [(&str, &str); 11] = [
+    ("/tuning-jobs", "GET, POST"),
+    ("/tuning-jobs/{name}", "DELETE, GET, PATCH"),
+    ("/tuning-jobs/{name}/stop", "POST"),
+    ("/tuning-jobs/{name}/training-jobs", "GET"),
+    ("/tuning-jobs/{name}/training-jobs/{job}", "GET"),
+    ("/tuning-jobs/{name}/training-jobs/{job}/stop", "POST"),
+    ("/tuning-jobs/{name}/decisions", "GET"),
+    ("/tuning-jobs/{name}/rows", "GET"),
+    ("/tuning-jobs/{name}/cost", "GET"),
+    ("/tuning-jobs/{name}/report", "GET"),
+    ("/openapi.json", "GET"),
+];
+
 /// The list of costs, in its tokens.
 pub(crate) const COST: &str = "cost";
 /// The list of rows, in its tokens.
@@ -34,6 +49,14 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
     let method = request.method.as_str();
     let body = || request.body.clone();
     let query = Members::Texts(&request.query);
+    let unknown = || {
+        let path = shown(&request.path);
+        ApiError::unknown_operation(format!("unknown path {path}: tuning jobs are at /tuning-jobs"))
+    };
+    let allowed = methods(&segments).ok_or_else(unknown)?;
+    if !allowed.split(", ").any(|one| one == method) {
+        return Err(ApiError::method(shown(method), allowed));
+    }
     match (method, segments.as_slice()) {
         ("POST", ["tuning-jobs"]) => Ok(Operation::Create { body: body(), is_idempotent: true }),
         ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::read(&query)?)),
@@ -67,13 +90,7 @@ pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
             let limit = page_limit(&query, MAX_RESULTS_MAX)?;
             Ok(Operation::Cost { tuning: named(name)?, after: query.after(COST)?, limit })
         }
-        (_, path) => match methods(path) {
-            Some(allowed) => Err(ApiError::method(shown(method), allowed)),
-            None => Err(ApiError::unknown_operation(format!(
-                "unknown path {}: tuning jobs are at /tuning-jobs",
-                shown(&request.path)
-            ))),
-        },
+        _ => Err(unknown()),
     }
 }
 
@@ -85,15 +102,13 @@ fn page_limit(query: &Members<'_>, most: u64) -> Result<usize, ApiError> {
 }
 
 fn methods(path: &[&str]) -> Option<&'static str> {
-    Some(match path {
-        ["tuning-jobs"] => "GET, POST",
-        ["tuning-jobs", _] => "DELETE, GET, PATCH",
-        ["tuning-jobs", _, "stop"] | ["tuning-jobs", _, "training-jobs", _, "stop"] => "POST",
-        ["openapi.json"]
-        | ["tuning-jobs", _, "training-jobs" | "decisions" | "rows" | "cost" | "report"]
-        | ["tuning-jobs", _, "training-jobs", _] => "GET",
-        _ => return None,
-    })
+    let fits = |known: &str| {
+        let mut parts = known.split('/').skip(1);
+        let begins =
+            path.iter().all(|given| parts.next().is_some_and(|one| one.starts_with('{') || one == *given));
+        begins && parts.next().is_none()
+    };
+    PATHS.into_iter().find(|(known, _)| fits(known)).map(|(_, methods)| methods)
 }
 
 /// Validates a name of the caller. No tuning job has an invalid name, so it is reported as missing.

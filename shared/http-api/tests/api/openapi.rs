@@ -1,9 +1,11 @@
 //! The `OpenAPI` document.
 
-use http_api::ROUTES;
-use serde_json::json;
+use std::collections::BTreeMap;
 
-use crate::{get, open};
+use http_api::{PATHS, ROUTES};
+use serde_json::{Value, json};
+
+use crate::{get, open, rest};
 
 #[tokio::test]
 async fn the_document_of_the_api_has_every_route_and_no_dangling_reference() {
@@ -27,4 +29,29 @@ async fn the_document_of_the_api_has_every_route_and_no_dangling_reference() {
     // The schema of a request has what validation accepts.
     let request = &document["components"]["schemas"]["TuningRequest"];
     assert_eq!(request["required"], json!(["HyperParameterTuningJobConfig", "HyperParameterTuningJobName"]));
+}
+
+#[tokio::test]
+async fn each_path_has_a_description_an_operation_and_an_entry_in_the_document() {
+    let api = open();
+    let (_, document) = get(&api, "/openapi.json").await;
+    let methods = |item: &Value| -> String {
+        let methods: Vec<String> =
+            item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        methods.join(", ")
+    };
+    let paths = document["paths"].as_object().unwrap().iter();
+    let documented: BTreeMap<&str, String> =
+        paths.map(|(path, item)| (path.as_str(), methods(item))).collect();
+    assert_eq!(documented, PATHS.map(|(path, methods)| (path, methods.to_owned())).into());
+    let text = include_str!("../../../../docs/STACK.md");
+    for (path, methods) in PATHS {
+        let last = path.rsplit('/').find(|part| !part.starts_with('{')).unwrap();
+        assert!(text.contains(&format!("{last}`")), "docs/STACK.md does not describe {path}");
+        let path = path.replace("{name}", "missing").replace("{job}", "missing-abc123-0-0-1");
+        for method in methods.split(", ") {
+            let (status, body) = rest(&api, method, &path, &Value::Null).await;
+            assert_ne!(body["__type"], "UnknownOperationException", "{method} {path}: {status}");
+        }
+    }
 }
