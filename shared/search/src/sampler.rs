@@ -36,6 +36,17 @@ pub enum SamplerKind {
     Grid,
 }
 
+impl SamplerKind {
+    /// Returns whether the results of other trials change its suggestions.
+    #[must_use]
+    pub fn learns(self) -> bool {
+        match self {
+            Self::Model => true,
+            Self::Random | Self::Sobol | Self::Grid => false,
+        }
+    }
+}
+
 /// Returns the configuration of a trial, counted from 0, and how it was chosen.
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {

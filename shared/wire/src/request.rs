@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::{Plan, PlanError};
-use search::{SamplerKind, Space};
+use search::Space;
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
@@ -212,7 +212,7 @@ impl Request {
     /// sampler learns and the request sets no `ReductionFactor`.
     pub fn compares_late(&self) -> bool {
         self.strategy().compares_trials()
-            && self.sampler() == SamplerKind::Model
+            && self.sampler().learns()
             && self.fields.controller.reduction_factor.is_none()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Where money comes in grants, the grant for the next job is requested first.
 
-use search::{Configuration, Origin, SamplerKind};
+use search::{Configuration, Origin};
 
 use crate::definition::Definition;
 use crate::log::fact::JobKey;
@@ -60,7 +60,7 @@ fn draw(definition: &Definition, state: &State, next: &mut Ruling) {
     {
         let suggestion = state.draw(definition, job.trial);
         *configuration = suggestion.configuration;
-        let recorded = definition.sampler == SamplerKind::Model || suggestion.origin == Origin::Initial;
+        let recorded = definition.sampler.learns() || suggestion.origin == Origin::Initial;
         *origin = recorded.then_some(suggestion.origin);
     }
 }

@@ -1,12 +1,12 @@
 //! The sampler's view of the trials: the history of ended and waiting trials, and the running trials.
 //!
-//! Only [`SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
+//! Only [`search::SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
 
 use std::collections::BTreeMap;
 
 use hyperband::ranking::{Direction, improves};
 use search::history::EARLY_EPOCHS;
-use search::{Observation, Place, SamplerKind, Suggestion, View};
+use search::{Observation, Place, Suggestion, View};
 
 use crate::definition::Definition;
 use crate::state::State;
@@ -62,5 +62,5 @@ impl State {
 }
 
 fn learns(definition: &Definition) -> bool {
-    definition.sampler == SamplerKind::Model
+    definition.sampler.learns()
 }
