@@ -46,7 +46,7 @@ impl Book {
     }
 
     fn search_ended_by_itself(&self) -> bool {
-        matches!(self.ending, Some(EndReason::Target | EndReason::NotImproving | EndReason::CostCap))
+        self.ending.as_ref().is_some_and(allows_refit)
     }
 
     /// Returns whether the tuning may request a grant: it continues, or it still has a refit to do.
@@ -72,11 +72,16 @@ impl Book {
     /// Returns whether the ended tuning must have had a refit: the search ended by itself, and neither changed limits
     /// nor the monthly cap can have taken the money.
     fn needs_refit(&self) -> bool {
-        let own = matches!(
-            self.ended,
-            Some((EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving, _))
-        );
+        let own = self.ended.as_ref().is_some_and(|(why, _)| allows_refit(why));
         own && self.case.choices.refit && self.case.changes.is_empty() && !self.has_grants
+    }
+}
+
+/// Returns whether the search ended by itself, so that a refit follows.
+fn allows_refit(why: &EndReason) -> bool {
+    match why {
+        EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving => true,
+        EndReason::NoCapacity | EndReason::MaxRuntime | EndReason::Stopped | EndReason::Failed(_) => false,
     }
 }
 

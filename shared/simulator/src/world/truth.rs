@@ -153,7 +153,15 @@ impl World {
             | Ruling::Booking(
                 Booking::ReservationExtended { .. } | Booking::BillBooked { .. } | Booking::PoolClosed { .. },
             )
-            | Ruling::TuningEnding { .. }
+            | Ruling::TuningEnding {
+                why:
+                    EndReason::CostCap
+                    | EndReason::MaxJobs
+                    | EndReason::NotImproving
+                    | EndReason::NoCapacity
+                    | EndReason::MaxRuntime
+                    | EndReason::Stopped,
+            }
             | Ruling::Order(
                 Order::Start { .. }
                 | Order::Stop { .. }
