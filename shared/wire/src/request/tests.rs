@@ -4,6 +4,7 @@ mod jobs;
 mod lifted;
 mod rungs;
 mod strategies;
+mod table;
 
 use hyperband::plan::Plan;
 use search::{Domain, SamplerKind, Scaling};

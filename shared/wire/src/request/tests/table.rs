@@ -1,0 +1,94 @@
+//! The table of constraints has exactly what the fields of a request read.
+
+use std::fmt::Debug;
+
+use serde::de::DeserializeOwned;
+use tuning::definition::Scheduling;
+
+use super::super::fields::{
+    CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Refit, SpotFallback, Strategy,
+};
+use super::super::rungs::GivenRungExecution;
+use super::*;
+
+/// Returns the names of an enumeration's variants, which the error for an unknown one lists.
+fn variants<T: DeserializeOwned + Debug>() -> Vec<String> {
+    let error = serde_json::from_value::<T>(json!("?")).unwrap_err().to_string();
+    error.split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_lists_each_variant_of_a_field() {
+    let (config, channels) = ("HyperParameterTuningJobConfig", "TrainingJobDefinition.InputDataConfig[]");
+    let criteria = format!("{config}.TuningJobCompletionCriteria");
+    for (path, mut variants, no_value) in [
+        (format!("{config}.Strategy"), variants::<Strategy>(), ""),
+        (format!("{config}.HyperParameterTuningJobObjective.Type"), variants::<Objective>(), ""),
+        (format!("{config}.TrainingJobEarlyStoppingType"), variants::<EarlyStopping>(), ""),
+        (
+            format!("{criteria}.ConvergenceDetected.CompleteOnConvergence"),
+            variants::<CompleteOnConvergence>(),
+            "",
+        ),
+        (
+            format!("{channels}.DataSource.S3DataSource.S3DataDistributionType"),
+            variants::<Distribution>(),
+            "",
+        ),
+        ("Controller.RungExecution".to_owned(), variants::<GivenRungExecution>(), ""),
+        ("Controller.Scheduling".to_owned(), variants::<Scheduling>(), ""),
+        // A grid is a strategy.
+        ("Controller.Sampler".to_owned(), variants::<SamplerKind>(), "Grid"),
+        ("Controller.EpochNumbering".to_owned(), variants::<EpochNumbering>(), ""),
+        ("Controller.SpotFallback".to_owned(), variants::<SpotFallback>(), ""),
+        ("Controller.Refit".to_owned(), variants::<Refit>(), ""),
+    ] {
+        let row = constraint::rows().find(|row| row.path == path).unwrap();
+        let mut values = row.values.to_vec();
+        variants.retain(|variant| variant != no_value);
+        values.sort_unstable();
+        variants.sort_unstable();
+        assert_eq!(values, variants, "{path}");
+    }
+}
+
+/// Values that differ from the defaults of the sample request.
+fn controller() -> Value {
+    json!({
+        "MaxCostUsd": 1_000, "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.9}, "ReductionFactor": 4,
+        "RungExecution": "Promote", "Scheduling": "Synchronous", "Sampler": "Sobol", "EpochPattern": "epoch=([0-9]+)",
+        "ResourceHyperParameter": "rounds", "EpochBase": 1, "EpochNumbering": "PerAttempt", "MetricHost": "algo-2",
+        "MaxInstances": 12, "SpotFallback": "OnDemand", "MaxInterruptions": 7, "MaxCapacityWaitSeconds": 3_600,
+        "NoObjectiveSeconds": 1_800, "MaxDivergedEpochs": 5, "StartupAllowanceSeconds": 300,
+        "UploadAllowanceSeconds": 600, "Refit": "Best", "InitialConfigurations": [{"eta": "0.3"}],
+    })
+}
+
+#[test]
+fn each_field_of_controller_in_the_table_is_documented_and_has_an_effect() {
+    let read = |controller: Value| {
+        let mut body = sample();
+        body["Controller"] = controller;
+        let request = Request::from_stored(body);
+        let prices = PriceAnswer::uniform(&request, 461_000, 191_781);
+        let made = request.definition(Time(1_700_000_000_000), "3fa1c2", &prices);
+        (request.fields().controller.clone(), made)
+    };
+    let documents = include_str!("../../../../../docs/REQUEST.md");
+    let (all_fields, all) = read(controller());
+    let supported = constraint::rows().filter(|row| row.unsupported.is_none());
+    for name in supported.filter_map(|row| row.path.strip_prefix("Controller.")) {
+        if name.contains(['[', '{', '.']) {
+            continue;
+        }
+        assert!(documents.contains(&format!("\n| `{name}` |")), "docs/REQUEST.md has no row for {name}");
+        let mut others = controller();
+        assert!(others.as_object_mut().unwrap().remove(name).is_some(), "give {name} a value in this test");
+        let (fields, made) = read(others);
+        assert_ne!(fields, all_fields, "no field reads {name}");
+        // The programs and logs of jobs depend on these, not the decider.
+        if !["ResourceHyperParameter", "EpochPattern", "MetricHost"].contains(&name) {
+            assert_ne!(made, all, "{name} has no effect on the definition");
+        }
+    }
+}
