@@ -23,7 +23,7 @@ use crate::table::DynamoTable;
 use adapter::Adapter;
 use engine::Engine;
 use fault::Fault;
-use stream::{ChangeStream, StreamStart};
+use stream::ChangeStream;
 
 mod adapter;
 mod engine;
@@ -41,6 +41,17 @@ const REGION: &str = "us-east-1";
 pub struct Embedded {
     engine: Arc<Engine>,
     client: Client,
+}
+
+/// Where a stream starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamStart {
+    /// At the oldest stored record.
+    TrimHorizon,
+    /// After the newest record.
+    Latest,
+    /// After the record with this sequence number.
+    After(String),
 }
 
 /// Counts of what [`Embedded::sweep`] removed.

@@ -16,8 +16,8 @@ mod tries;
 
 pub use aws_sdk_dynamodb::Client;
 #[cfg(feature = "embedded")]
-pub use embedded::stream::{ChangeStream, StreamStart, event};
+pub use embedded::stream::{ChangeStream, event};
 #[cfg(feature = "embedded")]
-pub use embedded::{Embedded, OpenError, Swept, TABLE_NAME};
+pub use embedded::{Embedded, OpenError, StreamStart, Swept, TABLE_NAME};
 pub use schema::create_table;
 pub use table::DynamoTable;

@@ -25,8 +25,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::stream::StreamStart;
-use super::{Failure, OpenError, Swept, TABLE_NAME, fault};
+use super::{Failure, OpenError, StreamStart, Swept, TABLE_NAME, fault};
 
 /// How long DynamoDB keeps a stream record.
 const RETENTION: Duration = Duration::from_hours(24);

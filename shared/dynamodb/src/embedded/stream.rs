@@ -13,21 +13,10 @@ use tokio::sync::watch;
 use use_cases::ports::table::TableError;
 
 use super::engine::Engine;
-use super::{Failure, REGION, blocking};
+use super::{Failure, REGION, StreamStart, blocking};
 
 /// The polling interval of a reader that no write wakes.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-
-/// Where a stream starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StreamStart {
-    /// At the oldest stored record.
-    TrimHorizon,
-    /// After the newest record.
-    Latest,
-    /// After the record with this sequence number.
-    After(String),
-}
 
 /// A consumer of the table's changes.
 #[derive(Debug)]
