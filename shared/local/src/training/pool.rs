@@ -4,21 +4,11 @@
 //! from the times in the record, so no timer is needed, and pools expire even while no controller runs. A pool is
 //! released at most once.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use use_cases::ports::training::WarmPool;
 
-use super::record::Record;
+use super::record::{Record, Release};
 use tuning::unit::time::{Millis, Time};
-
-/// The release of a warm pool before its expiry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Release {
-    pub(crate) at: Time,
-    /// The job that reuses the instances; `None` if they were given up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) to: Option<String>,
-}
 
 /// The state of a job's warm pool.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tuning::unit::time::{Millis, Time};
 
-use super::pool::Release;
 use super::region::Region;
 
 pub(crate) const VERSION: u32 = 1;
@@ -127,6 +126,15 @@ pub(crate) enum End {
     Failed(String),
     /// Spot capacity did not return in time.
     MaxWait,
+}
+
+/// The release of a warm pool before its expiry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Release {
+    pub(crate) at: Time,
+    /// The job that reuses the instances; `None` if they were given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
 }
 
 /// The stored state of a job.
