@@ -5,10 +5,12 @@
 
 mod measure;
 mod service;
+mod setting;
 mod simulation;
 mod table;
 
 pub use measure::{Best, Checkpoint, Outcome};
 pub use service::noise;
-pub use simulation::{Setting, milliseconds, seconds, simulate, simulate_steps};
+pub use setting::{Setting, milliseconds, seconds};
+pub use simulation::{simulate, simulate_steps};
 pub use table::{Row, Table, TableError};

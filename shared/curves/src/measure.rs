@@ -7,10 +7,10 @@ use serde::Serialize;
 use tuning::definition::{Definition, Strategy};
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::ruling::{Ruling, SearchRuling};
-use tuning::state::State;
+use tuning::state::{State, Status};
 use tuning::unit::ids::TrialId;
 
-use crate::simulation::{Setting, end_reason, milliseconds, seconds};
+use crate::setting::{Setting, milliseconds, seconds};
 use crate::table::Table;
 
 /// The outcome of one simulated tuning.
@@ -304,6 +304,14 @@ impl Running {
     fn billed(&self, now: i64) -> (i64, i64) {
         let startups = self.startups.iter().map(|(at, length)| (*length).min(now.saturating_sub(*at)).max(0));
         (now.saturating_sub(self.start), startups.fold(0, i64::saturating_add))
+    }
+}
+
+/// Returns why the tuning ended, as one word; `Running` if the simulation ended first.
+fn end_reason(state: &State) -> String {
+    match &state.status {
+        Status::Ended { why, .. } | Status::Ending(why) => why.word().to_owned(),
+        Status::Active => "Running".to_owned(),
     }
 }
 

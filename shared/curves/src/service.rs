@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use search::seed::{Rng, child};
 use tuning::log::fact::{JobEnd, JobKey};
 
-use crate::simulation::Setting;
+use crate::setting::Setting;
 
 /// What happens to a job, with the generation of the job for which it was scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
