@@ -7,15 +7,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::linear::Metric;
+use crate::place::Place;
 use crate::seed::child;
-use crate::space::{Configuration, EncodeError, Space};
+use crate::space::Configuration;
 
 /// The most trials that a history keeps.
 pub const OBSERVATIONS_MAX: usize = 256;
 /// The number of first epochs that an observation keeps: they show whether trials repeat each other.
 pub const EARLY_EPOCHS: usize = 3;
-/// The steps of a stored coordinate.
-const STEPS: f64 = 65_536.0;
 
 /// The minimum distance between points, as a share of the mean distance of evenly spread ones: at first, at least, and
 /// at most.
@@ -28,41 +27,6 @@ const NEW: f64 = 0.95;
 const SAME: f64 = 2e-3;
 /// A trial is compared with so many of its neighbors.
 const NEIGHBORS: usize = 8;
-
-/// A point of the unit cube in 16 bits for each coordinate: small enough for the stored state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Place(Vec<u16>);
-
-impl Place {
-    /// Returns the place of a configuration.
-    pub fn of(space: &Space, configuration: &Configuration) -> Result<Self, EncodeError> {
-        let steps = space.encode(configuration)?.into_iter().map(step);
-        Ok(Self(steps.collect()))
-    }
-
-    fn point(&self) -> Vec<f64> {
-        self.0.iter().map(|step| center(*step)).collect()
-    }
-}
-
-/// Returns the point that a place with these coordinates has.
-pub(crate) fn placed(coordinates: impl Iterator<Item = f64>) -> Vec<f64> {
-    coordinates.map(|coordinate| center(step(coordinate))).collect()
-}
-
-fn center(step: u16) -> f64 {
-    (f64::from(step) + 0.5) / STEPS
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the product is clamped to 0..=65535; the cast drops its fraction"
-)]
-fn step(coordinate: f64) -> u16 {
-    (coordinate * STEPS).clamp(0.0, STEPS - 1.0) as u16
-}
 
 /// The place and the values of a trial, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 pub mod history;
 mod linear;
 mod model;
+mod place;
 mod process;
 pub mod sampler;
 pub mod seed;
@@ -19,7 +20,8 @@ mod coordinate;
 mod number;
 mod target;
 
-pub use history::{History, Observation, Origin, Place, Suggestion, View};
+pub use history::{History, Observation, Origin, Suggestion, View};
+pub use place::Place;
 pub use sampler::{SamplerKind, suggest};
 pub use space::{
     Configuration, Domain, EncodeError, EncodeRule, Parameter, Scaling, ScalingType, Space, SpaceError,

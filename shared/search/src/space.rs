@@ -11,8 +11,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::placed;
-
 /// The maximum of parameters in one space (`ParameterRanges` of SageMaker's `CreateHyperParameterTuningJob`).
 pub const PARAMETERS_MAX: usize = 30;
 /// The maximum of values of one categorical parameter (`CategoricalParameterRange.Values` of the same request).
@@ -149,11 +147,6 @@ impl Space {
         self.parameters.iter().map(is_category).collect()
     }
 
-    /// Returns the place of the configuration at a point: equal for points with the same integers and categories.
-    pub(crate) fn snapped(&self, point: &[f64]) -> Vec<f64> {
-        placed(self.parameters.iter().zip(point).map(|(parameter, u)| parameter.domain.snapped(*u)))
-    }
-
     /// Returns the number of configurations: `None` if a continuous range has different bounds, `u64::MAX` if there
     /// are that many or more. A category listed twice counts twice.
     pub fn cardinality(&self) -> Option<u64> {
@@ -237,9 +230,7 @@ impl Space {
         };
         self.parameters.iter().map(coordinate).collect()
     }
-}
 
-impl Space {
     /// Returns a configuration with values for some parameters or all in the form that [`Self::decode`] gives them.
     ///
     /// ```

@@ -73,7 +73,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::history::{History, Observation, Place};
+    use crate::history::{History, Observation};
+    use crate::place::Place;
     use crate::space::{Configuration, Domain, Parameter, Scaling, Space};
 
     fn targets(losses: &[f64]) -> Vec<f64> {
