@@ -7,6 +7,7 @@ mod actions;
 mod asked;
 mod bills;
 mod bounds;
+mod brackets;
 mod capacity;
 mod deadlines;
 mod decisions;

@@ -12,6 +12,7 @@ mod checkpoint;
 #[cfg(test)]
 mod contract;
 pub(crate) mod deliver;
+mod fate;
 mod launched;
 pub(crate) mod life;
 mod pools;

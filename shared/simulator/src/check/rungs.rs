@@ -2,7 +2,7 @@
 
 use tuning::log::ruling::{Ruling, SearchRuling};
 
-use super::promotion::Shape;
+use super::brackets::Shape;
 use super::{Arrival, Book};
 
 impl Book {

@@ -12,7 +12,7 @@ use tuning::unit::ids::{BracketId, CohortId, TrialId};
 
 use crate::plan::HOUR;
 
-use super::promotion::Shape;
+use super::brackets::Shape;
 use super::{Book, JobBook, Money, TrialBook};
 
 impl Book {

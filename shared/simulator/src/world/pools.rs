@@ -5,20 +5,10 @@
 use use_cases::ports::training::{Description, TrainingJobsError, WarmPool};
 
 use super::World;
-use super::training::{Owner, Training};
+use super::training::{Kept, Owner, Training};
 
 /// Longest time that released instances are still kept, in ms.
 const LINGERS_MS_MAX: i64 = 30_000;
-
-/// The instances kept after one job.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
-    since: i64,
-    /// End of the keeping, in ms.
-    until: i64,
-    /// The job that took them.
-    taken_by: Option<usize>,
-}
 
 impl Kept {
     /// Returns the billed time, in whole seconds.

@@ -14,8 +14,7 @@ use use_cases::ports::training::{Description, Listed, LogLine, Paged, TrainingJo
 use wire::names::parse_training_job_name;
 
 use super::World;
-use super::life::Fate;
-use super::pools::Kept;
+use super::fate::Fate;
 use super::program::{Program, epoch_limit};
 use super::queue::{Event, Tick};
 use super::rates::Rates;
@@ -125,6 +124,16 @@ pub(crate) struct Job {
     pub(crate) shown_seconds: Option<u64>,
     /// Whether its bill exceeds its worst case.
     pub(crate) overran: bool,
+}
+
+/// The instances kept after one job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    pub(super) since: i64,
+    /// End of the keeping, in ms.
+    pub(super) until: i64,
+    /// The job that took them.
+    pub(super) taken_by: Option<usize>,
 }
 
 /// A log stream.

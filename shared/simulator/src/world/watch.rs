@@ -13,7 +13,7 @@ use tuning::log::fact::JobKey;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING, training_job_name};
 
 use super::World;
-use super::life::Fate;
+use super::fate::Fate;
 use super::program::Program;
 use super::training::{Job, Owner};
 use crate::dice::Dice;

@@ -1,0 +1,71 @@
+//! The brackets of a tuning, computed from `MinResource`, `MaxResource` and eta, without code of the decider.
+
+use tuning::unit::ids::{BracketId, RungId};
+
+use crate::case::Case;
+
+/// The brackets of Hyperband, as in the paper (Algorithm 1).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    max_resource: u32,
+    pub(super) eta: u32,
+    /// `s` of the paper's bracket with the most trials.
+    s_max: u32,
+    /// The values of `s` that the tuning has, lowest first.
+    used: (u32, u32),
+}
+
+impl Shape {
+    pub(super) fn of(case: &Case) -> Option<Self> {
+        let (min_resource, max_resource, eta) = case.choices.hyperband?;
+        let fits = |s: &u32| u64::from(eta).pow(*s) * u64::from(min_resource) <= u64::from(max_resource);
+        let s_max = (0..20).take_while(fits).last()?;
+        let whole = Self { max_resource, eta, s_max, used: (0, s_max) };
+        let used = whole.used_by(case);
+        Some(Self { used, ..whole })
+    }
+
+    /// Returns the brackets that the jobs of a tuning fill: the one with the most rungs whose trials are at least
+    /// eta^s, and the next one unless it has a single rung; all brackets if the jobs are a full set.
+    fn used_by(self, case: &Case) -> (u32, u32) {
+        let jobs = case.counted_jobs() - u32::from(case.choices.refit);
+        let rungs = |s: u32| if case.promotes() { s } else { 0 };
+        let slots = |s: u32, rung: u32| (self.slots(s) / self.eta.pow(rung)).max(1);
+        let full_set: u32 =
+            (0..=self.s_max).flat_map(|s| (0..=rungs(s)).map(move |rung| slots(s, rung))).sum();
+        if jobs >= full_set {
+            return (0, self.s_max);
+        }
+        let most = (0..=self.s_max).filter(|s| self.eta.pow(*s) <= jobs.max(1)).max().unwrap_or(0);
+        (if most >= 2 { most - 1 } else { most }, most)
+    }
+
+    /// Returns whether the tuning has a bracket.
+    pub(super) fn has(self, bracket: BracketId) -> bool {
+        self.used.0 + bracket.0 <= self.used.1
+    }
+
+    pub(super) fn last_rung(self, bracket: BracketId) -> RungId {
+        RungId(self.used.1.saturating_sub(bracket.0))
+    }
+
+    pub(super) fn level(self, bracket: BracketId, rung: RungId) -> u32 {
+        self.max_resource / self.eta.pow(self.last_rung(bracket).0.saturating_sub(rung.0))
+    }
+
+    /// Returns the number of trials in one round of a bracket.
+    pub(super) fn trials(self, bracket: BracketId) -> u32 {
+        self.slots(self.last_rung(bracket).0)
+    }
+
+    /// Returns the trials of the paper's bracket `s`.
+    fn slots(self, s: u32) -> u32 {
+        ((self.s_max + 1) * self.eta.pow(s)).div_ceil(s + 1)
+    }
+
+    /// Returns how many of `joined` trials are promoted from a rung once it is closed.
+    pub(super) fn promoted_in_total(self, joined: usize, rung: RungId) -> usize {
+        let share = u64::from(self.eta).pow(rung.next().0);
+        (joined / usize::try_from(share).unwrap_or(usize::MAX)).max(1)
+    }
+}
