@@ -3,7 +3,7 @@
 //! [`fold`](crate::change::fold::fold) (facts) and [`State::apply`] (rulings) change the state, and nothing else does. Its serialized form
 //! is the snapshot: a field may be added with a default, but never renamed once released.
 
-pub mod capacity;
+pub(crate) mod capacity;
 pub mod changes;
 mod cohorts;
 pub mod failures;
@@ -26,7 +26,6 @@ use crate::log::reasons::EndReason;
 use crate::money::grants::Grants;
 use crate::money::ledger::Ledger;
 use crate::scheduler::{Cohort, ParkedTrials, Rung, Waiting};
-use crate::state::capacity::{Deferral, Lack};
 use crate::state::changes::Changes;
 use crate::state::failures::Failures;
 use crate::trial::Trial;
@@ -165,6 +164,35 @@ pub enum Status {
         /// When it ended.
         at: Time,
     },
+}
+
+/// No job runs, and starts are deferred.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferral {
+    /// When a start was first deferred.
+    pub since: Time,
+    /// When a start was first deferred for a quota; `None` = no quota is exceeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_since: Option<Time>,
+    /// The latest answer of the training service about the quota.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_answer: Option<String>,
+}
+
+/// Jobs get no instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Since when no job has had instances, if none has them now.
+    pub since: Time,
+    /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
+    pub probes: u32,
+    /// When a job last ended without instances. A job that was ordered later is a probe.
+    pub failed_at: Time,
+    /// No job starts before.
+    pub until: Time,
+    /// Whether the notice of this lack was ordered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
 }
 
 /// The best value seen at any epoch.

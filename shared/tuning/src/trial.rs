@@ -10,15 +10,13 @@ pub mod timing;
 use std::collections::BTreeMap;
 
 use search::Configuration;
-use serde::Deserialize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::job::Job;
 use crate::job::inquiry::Asked;
 use crate::log::fact::MetricLine;
 use crate::log::reasons::StopWhy;
-use crate::trial::stream::Stream;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, Place, RungId};
 use crate::unit::time::{Millis, Time};
@@ -110,6 +108,39 @@ pub enum TrialStage {
     },
 }
 
+/// A log stream of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// The attempt that wrote it.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Epochs that the trial had before this stream began.
+    pub offset: Epochs,
+    /// Time and ID of the line that proved the offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<(Time, String)>,
+    /// Time, ID and value of its lines, in order; kept only where the epoch is the rank of the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<(Time, String, Option<f64>)>,
+    /// Whether its offset is still unknown: its program resumed from a checkpoint and counts from there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unplaced: bool,
+    /// The values of an unplaced stream, by their own epoch; used where the epoch is captured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
+    /// The first value of its highest epoch, where the epoch is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<(Epochs, Option<f64>)>,
+    /// Time and epoch of its first line and of its last line.
+    pub span: Option<((Time, Epochs), (Time, Epochs))>,
+    /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
+    /// no line is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeats_value: Option<bool>,
+}
+
 /// The latest line of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LastLine {
@@ -175,9 +206,7 @@ impl Trial {
             stage: TrialStage::Awaiting { not_before, failure: None },
         }
     }
-}
 
-impl Trial {
     /// Returns the job that is not concluded.
     pub fn job(&self) -> Option<&Job> {
         self.stage.job()

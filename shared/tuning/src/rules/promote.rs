@@ -24,8 +24,7 @@ use crate::rules::judge::arrived_with;
 use crate::rules::{Rule, never, nothing};
 use crate::scheduler::{Cohort, Rung};
 use crate::state::{State, Status};
-use crate::trial::Trial;
-use crate::trial::stream::Stream;
+use crate::trial::{Stream, Trial};
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, CohortId, Place, RungId, count};
 

@@ -7,46 +7,15 @@
 //! Lack of capacity is no fault of a trial. The trial is retried without limit, and no other trial takes its slot.
 //! Starts wait, and each probe without instances doubles the wait. The hold ends when a job gets instances.
 
-use serde::{Deserialize, Serialize};
-
 use crate::definition::Definition;
 use crate::job::Job;
 use crate::job::instances::Instances;
 use crate::log::fact::JobKey;
-use crate::state::State;
+use crate::state::{Deferral, Lack, State};
 use crate::trial::Trial;
 use crate::unit::ids::{ChoiceId, count};
 use crate::unit::limits::{IDLE, QUOTA_PATIENCE, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::{Millis, Time};
-
-/// No job runs, and starts are deferred.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deferral {
-    /// When a start was first deferred.
-    pub since: Time,
-    /// When a start was first deferred for a quota; `None` = no quota is exceeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota_since: Option<Time>,
-    /// The latest answer of the training service about the quota.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_answer: Option<String>,
-}
-
-/// Jobs get no instances.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lack {
-    /// Since when no job has had instances, if none has them now.
-    pub since: Time,
-    /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
-    pub probes: u32,
-    /// When a job last ended without instances. A job that was ordered later is a probe.
-    pub failed_at: Time,
-    /// No job starts before.
-    pub until: Time,
-    /// Whether the notice of this lack was ordered.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub published: bool,
-}
 
 impl State {
     /// Returns whether a job has instances now.
