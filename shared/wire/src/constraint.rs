@@ -9,9 +9,10 @@
 
 use serde_json::Value;
 
-use crate::request::{ErrorCode, Request, RequestError, Violation, append_sources};
+use crate::request::{Request, RequestError};
 
 mod accepted;
+pub(crate) mod lift;
 mod rules;
 mod schema;
 mod table;
@@ -19,9 +20,6 @@ mod walk;
 
 pub use rules::{RULES, Rule};
 pub use schema::schema;
-
-/// Maximum number of violations listed in one response.
-pub const MAX_VIOLATIONS: usize = 20;
 
 /// One row of the table: the constraints on one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,8 +104,8 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     }
     let mut all = walked.violations();
     all.append(&mut violations);
-    append_sources(request, &mut all);
-    if all.is_empty() { Ok(()) } else { Err(report(all, walked.omitted)) }
+    lift::append_sources(request, &mut all);
+    if all.is_empty() { Ok(()) } else { Err(RequestError::listing(all, walked.omitted)) }
 }
 
 /// Checks a `CreateTrainingJob` request against its rows.
@@ -130,20 +128,7 @@ fn check_for_service(
 ) -> Result<(), RequestError> {
     let walked = walk::Walk::over(body, rows, Style::Service);
     let violations = walked.violations();
-    if violations.is_empty() { Ok(()) } else { Err(report(violations, walked.omitted)) }
-}
-
-/// Returns the error that lists `violations`. `omitted` further violations are only counted.
-pub(crate) fn report(mut violations: Vec<Violation>, omitted: usize) -> RequestError {
-    let count = violations.len().saturating_add(omitted);
-    violations.truncate(MAX_VIOLATIONS);
-    let mut texts: Vec<String> = violations.iter().map(|violation| violation.message.clone()).collect();
-    if count > violations.len() {
-        texts.push(format!("and {} more", count.saturating_sub(violations.len())));
-    }
-    let plural = if count == 1 { "" } else { "s" };
-    let message = format!("{count} validation error{plural} detected: {}", texts.join("; "));
-    RequestError { code: ErrorCode::ValidationException, message, violations }
+    if violations.is_empty() { Ok(()) } else { Err(RequestError::listing(violations, walked.omitted)) }
 }
 
 impl Constraint {

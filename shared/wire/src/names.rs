@@ -12,8 +12,10 @@ use tuning::definition::JobLimits;
 use tuning::log::fact::JobKey;
 use tuning::log::ruling::Launch;
 
-/// Prefix of the keys of the controller's tags.
+/// Prefix of the keys of the controller's tags, and of the user's tags that set fields of `Controller`.
 pub const TAG_PREFIX: &str = "hyperband:";
+/// Prefix of the environment variables that set fields of `Controller`. Training jobs do not get such variables.
+pub(crate) const VARIABLE_PREFIX: &str = "HYPERBAND_";
 /// Maximum number of tags of a resource in AWS.
 pub const TAGS_MAX: usize = 50;
 /// Tag with the stack ID.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use tuning::definition::Objective;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
 
-use crate::constraint;
+use crate::names::TAG_PREFIX;
 
 mod defaults;
 mod define;
@@ -22,9 +22,9 @@ mod fields;
 mod initial;
 mod job;
 mod json;
-mod lift;
 mod local;
 mod metric;
+mod parse;
 mod ranges;
 mod rungs;
 mod usd;
@@ -34,12 +34,12 @@ use fields::{Distribution, Field, Fields, Instances, Refit};
 pub use defaults::DefaultTags;
 pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
-pub use error::{ErrorBody, ErrorCode, RequestError, Violation, name_taken};
+pub use error::{ErrorBody, ErrorCode, MAX_VIOLATIONS, RequestError, Violation, name_taken};
 pub use fields::Strategy;
 pub(crate) use fields::{Channel, SpotFallback, Tag};
 pub use job::TrainingJob;
+pub(crate) use json::value as json_value;
 pub use json::{JsonError, read as read_json};
-pub(crate) use lift::{Source, append_sources, is_controller_tag, violations as lift_violations};
 pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
 pub use metric::shortened;
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
@@ -130,27 +130,6 @@ pub fn read_body(body: &[u8]) -> Result<Value, RequestError> {
 }
 
 impl Request {
-    /// Reads and validates a request.
-    pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
-        Self::parse_with(body, &DefaultTags::default())
-    }
-
-    /// Like [`Request::parse`], with the tags that the owner of the stack adds.
-    pub fn parse_with(body: &[u8], tags: &DefaultTags) -> Result<Self, RequestError> {
-        let mut body = read_body(body)?;
-        tags.add_to(&mut body);
-        Self::check(body)
-    }
-
-    /// Validates a request that is already JSON.
-    pub fn check(mut body: Value) -> Result<Self, RequestError> {
-        lift::lift(&mut body);
-        let mut request = Self::from_stored(body);
-        constraint::check(&request)?;
-        json::drop_nulls(&mut request.body);
-        Ok(request)
-    }
-
     /// Restores a request from the stored [`Request::body`]. It is not validated again, since a tuning job keeps the
     /// rules of the release that accepted it.
     pub fn from_stored(body: Value) -> Self {
@@ -477,7 +456,7 @@ impl Request {
     pub fn job_tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let all =
             self.fields.tags.iter().filter_map(|tag| Some((tag.key.as_deref()?, tag.value.as_deref()?)));
-        all.filter(|(key, _)| !is_controller_tag(key))
+        all.filter(|(key, _)| !key.starts_with(TAG_PREFIX))
     }
 
     /// Returns the user's tags by key.

@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tuning::log::fact::{Fact, JobKey, MetricLine};
 use tuning::unit::limits::MAX_LINES_PER_FACT;
+use tuning::unit::time::Time;
 use wire::events::logs::{LogBatch, MAX_BATCH_BYTES, MessageType, MetricPattern, lines_to_facts};
 use wire::events::{EventError, payload};
 use wire::names::{log_stream, parse_training_job_name};
@@ -89,8 +90,10 @@ fn check(batch: &LogBatch, bytes: usize) {
     let ids: BTreeSet<&str> = events.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(ids.len(), events.len(), "an event ID is duplicated");
     assert_eq!(LogBatch::parse(&batch.encode()).as_ref(), Ok(batch), "the batch reads back the same");
-    let lines: Vec<MetricLine> =
-        events.iter().flat_map(|event| pattern().read(&event.message).lines(event)).collect();
+    let lines: Vec<MetricLine> = events
+        .iter()
+        .flat_map(|event| pattern().read(&event.message).lines(&event.id, Time(event.timestamp)))
+        .collect();
     let owner = log_stream(&batch.log_stream).and_then(|stream| parse_training_job_name(&stream.job));
     let Some((id, job)) = owner else { return };
     check_facts(&id, job, &batch.log_stream, &lines);

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use tuning::log::fact::JobKey;
+use tuning::unit::time::Time;
 use wire::events::logs::{Explanation, LogEvent, MetricPattern, Reading, StreamLines};
 use wire::request::{Request, compile_pattern};
 
@@ -46,7 +47,7 @@ fn check_line(pattern: &MetricPattern, event: &LogEvent) -> Reading {
         assert!(cut.whole.contains(&cut.captured) && cut.line.contains(&cut.whole), "{cut:?}");
         assert!(cut.captured.bytes().any(|byte| byte.is_ascii_digit()), "{cut:?}");
     }
-    let lines = reading.lines(event);
+    let lines = reading.lines(&event.id, Time(event.timestamp));
     let ids: BTreeSet<&str> = lines.iter().map(|line| line.id.as_str()).collect();
     assert_eq!(ids.len(), lines.len(), "each line has its own ID");
     let mut lines = lines.iter();

@@ -8,11 +8,10 @@ use tuning::definition::{Definition, JobLimits};
 use tuning::log::ruling::Launch;
 use tuning::state::State;
 use tuning::unit::time::Time;
-use wire::constraint::MAX_VIOLATIONS;
 use wire::describe::RequestEcho;
 use wire::events::logs::MetricPattern;
 use wire::names::MAX_TUNING_NAME_CHARS;
-use wire::request::{ErrorCode, PriceAnswer, Request, RequestError, TrainingJob};
+use wire::request::{ErrorCode, MAX_VIOLATIONS, PriceAnswer, Request, RequestError, TrainingJob};
 
 const CREATED: i64 = 1_789_000_000_000;
 const INCARNATION: &str = "abc123";

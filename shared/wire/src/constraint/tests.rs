@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use self::requests::bases;
 use super::*;
+use crate::request::MAX_VIOLATIONS;
 use tuning::unit::time::Time;
 
 /// Returns the paths of the violations of a request.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::{Constraint, Kind, MAX_VIOLATIONS, Style, rows};
-use crate::request::{Violation, shortened};
+use super::{Constraint, Kind, Style, rows};
+use crate::request::{MAX_VIOLATIONS, Violation, shortened};
 
 /// The state of a walk over a request, and the violations found so far.
 #[derive(Debug)]

@@ -187,14 +187,15 @@ struct Begun {
 impl StreamLines {
     /// Adds an event. A value without an epoch gets that of the line that began one before it.
     pub fn add(&mut self, event: &LogEvent, reading: &Reading) {
-        self.at = self.at.max(Some(Time(event.timestamp)));
+        let at = Time(event.timestamp);
+        self.at = self.at.max(Some(at));
         for problem in reading.problems() {
             if self.problems.iter().all(|known| known.kind() != problem.kind()) {
                 self.problems.push(problem);
             }
         }
         let mut is_value = false;
-        for mut line in reading.lines(event) {
+        for mut line in reading.lines(&event.id, at) {
             match (&mut self.begun, line.index) {
                 (Some(begun), None) => {
                     line.index = Some(begun.index);
@@ -208,11 +209,11 @@ impl StreamLines {
         }
         // A redrawn line arrives with all its states.
         if is_value {
-            self.arrived.push((Time(event.timestamp), self.lines.last().and_then(|line| line.index)));
+            self.arrived.push((at, self.lines.last().and_then(|line| line.index)));
         }
         let is_new = |index: &u64| self.begun.as_ref().is_none_or(|begun| begun.index != *index);
         if let Some(index) = reading.epoch.filter(is_new) {
-            self.begun = Some(Begun { at: Time(event.timestamp), index, has_value: false });
+            self.begun = Some(Begun { at, index, has_value: false });
         }
     }
 

@@ -17,7 +17,6 @@ use tuning::log::fact::MetricLine;
 use tuning::log::problem::LogProblem;
 use tuning::unit::time::Time;
 
-use super::logs::LogEvent;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured, shortened};
 
 mod cut;
@@ -98,15 +97,14 @@ impl Reading {
     }
 
     /// Returns the metric lines of the log event that was read. Several ones share its ID, with their number.
-    pub fn lines(&self, event: &LogEvent) -> Vec<MetricLine> {
+    pub fn lines(&self, id: &str, at: Time) -> Vec<MetricLine> {
         let values = self.shown.iter().filter_map(|shown| match shown {
             Explanation::Value { value, index, .. } => Some((*value, *index)),
             Explanation::TooLong | Explanation::NoMatch | Explanation::NotANumber { .. } => None,
         });
         let is_one = values.clone().count() == 1;
-        let id = |number| if is_one { event.id.clone() } else { format!("{}.{number:05}", event.id) };
-        let line =
-            |(number, (value, index))| MetricLine { id: id(number), at: Time(event.timestamp), index, value };
+        let own_id = |number| if is_one { id.to_owned() } else { format!("{id}.{number:05}") };
+        let line = |(number, (value, index))| MetricLine { id: own_id(number), at, index, value };
         values.enumerate().map(line).collect()
     }
 }

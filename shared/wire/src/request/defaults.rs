@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{OWN_TAGS, is_controller_tag};
+use super::OWN_TAGS;
+use crate::names::TAG_PREFIX;
 
 /// Maximum number of tags of a training job.
 pub(crate) const TAGS_MAX: usize = 50;
@@ -71,7 +72,7 @@ impl DefaultTags {
 /// Returns whether AWS or the controller reserves a key.
 fn is_reserved(key: &str) -> bool {
     let lower = key.to_lowercase();
-    lower.starts_with("aws:") || is_controller_tag(&lower)
+    lower.starts_with("aws:") || lower.starts_with(TAG_PREFIX)
 }
 
 /// Returns whether AWS allows a character in tags.

@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::constraint;
+/// Maximum number of violations listed in one response.
+pub const MAX_VIOLATIONS: usize = 20;
 
 /// One violation in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +64,20 @@ pub struct RequestError {
 impl RequestError {
     /// Returns the error for one or more violations.
     pub fn validation(violations: Vec<Violation>) -> Self {
-        constraint::report(violations, 0)
+        Self::listing(violations, 0)
+    }
+
+    /// Returns the error that lists `violations`. `omitted` further violations are only counted.
+    pub(crate) fn listing(mut violations: Vec<Violation>, omitted: usize) -> Self {
+        let count = violations.len().saturating_add(omitted);
+        violations.truncate(MAX_VIOLATIONS);
+        let mut texts: Vec<String> = violations.iter().map(|violation| violation.message.clone()).collect();
+        if count > violations.len() {
+            texts.push(format!("and {} more", count.saturating_sub(violations.len())));
+        }
+        let plural = if count == 1 { "" } else { "s" };
+        let message = format!("{count} validation error{plural} detected: {}", texts.join("; "));
+        Self { code: ErrorCode::ValidationException, message, violations }
     }
 
     /// Returns the error for one field. `message` names the invalid value, the expectation and a fix; the path is

@@ -11,9 +11,10 @@ use tuning::log::ruling::Launch;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::ChoiceId;
 
-use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request, lift};
+use super::{DEFINITION, OBJECTIVE_HYPERPARAMETER, Request};
 use crate::algorithm::StoppedModel;
 use crate::describe::Model;
+use crate::names::VARIABLE_PREFIX;
 
 /// Fields of a training job definition that `CreateTrainingJob` lacks, or that are computed for each training job.
 const NOT_COPIED: &[&str] = &[
@@ -65,7 +66,7 @@ impl Request {
             Some(Value::Object(variables)) => variables,
             _ => Map::new(),
         };
-        variables.retain(|name, _| !lift::is_controller_variable(name));
+        variables.retain(|name, _| !name.starts_with(VARIABLE_PREFIX));
         if self.adds_unbuffered() {
             variables.insert(UNBUFFERED.0.to_owned(), json!(UNBUFFERED.1));
         }

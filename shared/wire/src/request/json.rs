@@ -54,7 +54,7 @@ pub fn read(body: &[u8]) -> Result<Value, JsonError> {
 }
 
 /// Returns the JSON value in `text`. Like [`read`], but with no bound on the size and for any type of value.
-pub(super) fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
+pub(crate) fn value(text: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = Node { depth: 0 }.deserialize(&mut deserializer)?;
     deserializer.end().map(|()| value)

@@ -455,7 +455,7 @@ fn each_supported_value_of_the_table_is_read_as_a_variant() {
         "Controller.Refit",
     ];
     for path in read {
-        let row = constraint::rows().find(|row| row.path == path).unwrap();
+        let row = crate::constraint::rows().find(|row| row.path == path).unwrap();
         let supported = |value: &&str| row.unsupported.is_none_or(|not| !not.values.contains(value));
         for value in row.values.iter().copied().filter(supported) {
             let body = path.rsplit('.').fold(json!(value), |inner, member| json!({ member: inner }));

@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tuning::unit::time::Time;
 use wire::events::http::{HttpRequest, HttpResponse};
 use wire::events::job_state::{JobStateChange, classify};
 use wire::events::logs::{LogBatch, MetricPattern};
 use wire::events::{direct, payload, stream};
 use wire::names::parse_training_job_name;
 
-use crate::logs::log_event;
 use crate::samples::{bytes, sample};
 
 const FILES: [&str; 7] = [
@@ -131,14 +131,14 @@ proptest! {
         line in any::<String>(),
     ) {
         if let Ok(pattern) = MetricPattern::new(&pattern, epoch.as_deref()) {
-            let _ = pattern.read(&line).lines(&log_event("1", 1, &line));
+            let _ = pattern.read(&line).lines("1", Time(1));
         }
     }
 
     #[test]
     fn a_value_is_finite_or_absent(text in "[-+0-9.eEnaif]{1,12}") {
         let pattern = MetricPattern::new(r"loss=(\S+)", None).expect("a pattern");
-        for line in pattern.read(&format!("loss={text}")).lines(&log_event("1", 1, "")) {
+        for line in pattern.read(&format!("loss={text}")).lines("1", Time(1)) {
             prop_assert!(line.value.is_none_or(f64::is_finite));
         }
     }

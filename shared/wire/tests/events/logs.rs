@@ -152,8 +152,11 @@ fn a_large_batch_is_parsed_completely() {
         MetricPattern::new(r".*\[[0-9]+\].*#011validation-auc:(\S+)", Some(r"\[(\d+)\]#011")).unwrap();
     let begun = Instant::now();
     let batch = LogBatch::parse(&delivery).unwrap();
-    let lines: Vec<MetricLine> =
-        batch.events.iter().flat_map(|event| pattern.read(&event.message).lines(event)).collect();
+    let lines: Vec<MetricLine> = batch
+        .events
+        .iter()
+        .flat_map(|event| pattern.read(&event.message).lines(&event.id, Time(event.timestamp)))
+        .collect();
     println!("{count} events in {:?}", begun.elapsed());
     assert_eq!(lines.len(), 5_000);
     assert!(lines.iter().all(|line| line.index == Some(12) && line.value == Some(0.69031)));

@@ -5,8 +5,6 @@ use wire::events::logs::{Explanation, MetricPattern};
 use wire::events::metric::MAX_LINE_BYTES;
 use wire::request::NUMBER_PATTERN;
 
-use crate::logs::log_event;
-
 /// XGBoost's pattern in AMT's Describe response.
 const DESCRIBED: &str = r".*\[[0-9]+\].*#011validation-auc:([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?).*";
 /// XGBoost's pattern in its container.
@@ -18,8 +16,7 @@ const EPOCH: &str = r"^(?:\[\d\d:\d\d:\d\d\]\s)?\[(\d+)\](?:#011|\t)";
 /// Returns epoch and value of a line.
 fn metric(pattern: &str, epoch: Option<&str>, line: &str) -> Option<(Option<u64>, Option<f64>)> {
     let pattern = MetricPattern::new(pattern, epoch).expect("a pattern");
-    let event = log_event("7", 1, line);
-    let [found] = pattern.read(line).lines(&event).try_into().ok()?;
+    let [found] = pattern.read(line).lines("7", Time(1)).try_into().ok()?;
     let found: tuning::log::fact::MetricLine = found;
     assert_eq!((found.id.as_str(), found.at), ("7", Time(1)));
     Some((found.index, found.value))
@@ -182,7 +179,7 @@ fn each_outcome_of_a_pattern_is_explained() {
 
 /// Returns epoch and value of each line that the log line yields.
 fn metrics(pattern: &MetricPattern, line: &str) -> Vec<(Option<u64>, Option<f64>)> {
-    let lines = pattern.read(line).lines(&log_event("7", 1, line));
+    let lines = pattern.read(line).lines("7", Time(1));
     let ids: std::collections::BTreeSet<&str> = lines.iter().map(|line| line.id.as_str()).collect();
     assert_eq!(ids.len(), lines.len());
     lines.iter().map(|line| (line.index, line.value)).collect()

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{violation, when};
-use crate::request::{
-    Channel, OWN_TAGS, Request, Source, SpotFallback, TAGS_MAX, Tag, Violation, is_controller_tag,
-    lift_violations, shortened,
-};
+use crate::constraint::lift::{self, Source};
+use crate::names::TAG_PREFIX;
+use crate::request::{Channel, OWN_TAGS, Request, SpotFallback, TAGS_MAX, Tag, Violation, shortened};
 
 const JOB: &str = "TrainingJobDefinition";
 const CHANNELS: &str = "TrainingJobDefinition.InputDataConfig";
@@ -121,7 +120,7 @@ pub(super) fn checkpoint_length(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn environment(request: &Request) -> Vec<Violation> {
-    lift_violations(request, Source::Variable)
+    lift::violations(request, Source::Variable)
 }
 
 pub(super) fn resource_config(request: &Request) -> Vec<Violation> {
@@ -228,7 +227,7 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
         let lower = key.to_lowercase();
         let wrong = if lower.starts_with("aws:") {
             "AWS reserves keys that begin with 'aws:'; choose another key, for example 'team'"
-        } else if lower.starts_with("hyperband:") && !is_controller_tag(key) {
+        } else if lower.starts_with(TAG_PREFIX) && !key.starts_with(TAG_PREFIX) {
             "expected 'hyperband:' and a field of Controller, both in their exact case, for example \
              'hyperband:MaxCostUsd'"
         } else if seen.insert(key.to_owned()) {
@@ -242,6 +241,6 @@ pub(super) fn tag_keys(request: &Request) -> Vec<Violation> {
         ))
     };
     let mut found: Vec<Violation> = request.fields().tags.iter().enumerate().filter_map(check).collect();
-    found.append(&mut lift_violations(request, Source::Tag));
+    found.append(&mut lift::violations(request, Source::Tag));
     found
 }

@@ -7,17 +7,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Request, Violation, json, shortened};
-use crate::constraint::{Constraint, Kind, rows};
-use crate::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
+use super::{Constraint, Kind, rows};
+use crate::names::{TAG_DECISION, TAG_PREFIX, TAG_STACK, TAG_TUNING, VARIABLE_PREFIX};
+use crate::request::{Request, Violation, json_value, shortened};
 
 const CONTROLLER: &str = "Controller";
-const TAG: &str = "hyperband:";
-const VARIABLE: &str = "HYPERBAND_";
 
 /// The place beside `Controller` that sets a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(super) enum Source {
     Tag,
     /// `TrainingJobDefinition.Environment`.
     Variable,
@@ -32,19 +30,9 @@ struct Given<'a> {
     text: &'a str,
 }
 
-/// Returns whether a tag sets a field of `Controller`. Training jobs do not get such a tag.
-pub(crate) fn is_controller_tag(key: &str) -> bool {
-    key.starts_with(TAG)
-}
-
-/// Returns whether an environment variable sets a field of `Controller`. Training jobs do not get such a variable.
-pub(crate) fn is_controller_variable(name: &str) -> bool {
-    name.starts_with(VARIABLE)
-}
-
 /// Copies the fields that tags and variables set into `Controller`. Fields that `Controller` already has keep their
 /// value.
-pub(super) fn lift(body: &mut Value) {
+pub(crate) fn lift(body: &mut Value) {
     let lifted: Vec<(String, Value)> = all_given(body)
         .iter()
         .filter_map(|given| Some((given.field.to_owned(), given.value().ok()?)))
@@ -67,7 +55,7 @@ pub(super) fn lift(body: &mut Value) {
 }
 
 /// Returns the violations of fields that `source` sets, in a request that [`lift`] has already changed.
-pub(crate) fn violations(request: &Request, source: Source) -> Vec<Violation> {
+pub(super) fn violations(request: &Request, source: Source) -> Vec<Violation> {
     let given = all_given(request.body()).into_iter().filter(|given| given.source == source);
     let wrong = |given: &Given<'_>| -> Option<String> {
         let value = match given.value() {
@@ -93,7 +81,7 @@ pub(crate) fn violations(request: &Request, source: Source) -> Vec<Violation> {
 }
 
 /// Appends the tag or the variable that set the field to each violation in `Controller`.
-pub(crate) fn append_sources(request: &Request, violations: &mut [Violation]) {
+pub(super) fn append_sources(request: &Request, violations: &mut [Violation]) {
     let all = all_given(request.body());
     for violation in violations {
         let Some(rest) = violation.path.strip_prefix("Controller.") else { continue };
@@ -107,13 +95,13 @@ pub(crate) fn append_sources(request: &Request, violations: &mut [Violation]) {
 fn all_given(body: &Value) -> Vec<Given<'_>> {
     let tags = body.get("Tags").and_then(Value::as_array).into_iter().flatten().enumerate();
     let tags = tags.filter_map(|(index, tag)| {
-        let field = tag.get("Key")?.as_str()?.strip_prefix(TAG)?;
+        let field = tag.get("Key")?.as_str()?.strip_prefix(TAG_PREFIX)?;
         let text = tag.get("Value")?.as_str()?;
         Some(Given { source: Source::Tag, path: format!("Tags[{index}]"), field, text })
     });
     let variables = body.pointer("/TrainingJobDefinition/Environment").and_then(Value::as_object);
     let variables = variables.into_iter().flatten().filter_map(|(name, value)| {
-        let field = name.strip_prefix(VARIABLE)?;
+        let field = name.strip_prefix(VARIABLE_PREFIX)?;
         let path = format!("TrainingJobDefinition.Environment.{}", shortened(name));
         Some(Given { source: Source::Variable, path, field, text: value.as_str()? })
     });
@@ -124,8 +112,8 @@ impl Given<'_> {
     fn name(&self) -> String {
         let field = shortened(self.field);
         match self.source {
-            Source::Tag => format!("tag '{TAG}{field}'"),
-            Source::Variable => format!("environment variable '{VARIABLE}{field}'"),
+            Source::Tag => format!("tag '{TAG_PREFIX}{field}'"),
+            Source::Variable => format!("environment variable '{VARIABLE_PREFIX}{field}'"),
         }
     }
 
@@ -137,20 +125,20 @@ impl Given<'_> {
         let invalid = || format!("its value '{}' must {}", shortened(self.text), row.kind.requirement());
         match (row.kind, self.source) {
             (Kind::Text, Source::Variable) if self.text.starts_with('"') => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_string).ok_or_else(invalid)
+                json_value(self.text.as_bytes()).ok().filter(Value::is_string).ok_or_else(invalid)
             }
             (Kind::Text | Kind::Scalar, _) => Ok(Value::String(self.text.to_owned())),
             (Kind::Integer | Kind::Number | Kind::Dollars, _) => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_number).ok_or_else(invalid)
+                json_value(self.text.as_bytes()).ok().filter(Value::is_number).ok_or_else(invalid)
             }
             (Kind::Boolean, _) => {
-                json::value(self.text.as_bytes()).ok().filter(Value::is_boolean).ok_or_else(invalid)
+                json_value(self.text.as_bytes()).ok().filter(Value::is_boolean).ok_or_else(invalid)
             }
             (Kind::Structure | Kind::List | Kind::Map, Source::Variable) => {
-                json::value(self.text.as_bytes()).map_err(|_| format!("{} in JSON", invalid()))
+                json_value(self.text.as_bytes()).map_err(|_| format!("{} in JSON", invalid()))
             }
             (Kind::Structure | Kind::List | Kind::Map, Source::Tag) => Err(format!(
-                "its value must {}, which a tag cannot hold; set the environment variable {VARIABLE}{} to its JSON \
+                "its value must {}, which a tag cannot hold; set the environment variable {VARIABLE_PREFIX}{} to its JSON \
                  instead",
                 row.kind.requirement(),
                 self.field
@@ -160,7 +148,9 @@ impl Given<'_> {
 
     fn unknown(&self) -> String {
         let ours = [TAG_STACK, TAG_TUNING, TAG_DECISION];
-        if self.source == Source::Tag && ours.iter().any(|tag| tag.strip_prefix(TAG) == Some(self.field)) {
+        if self.source == Source::Tag
+            && ours.iter().any(|tag| tag.strip_prefix(TAG_PREFIX) == Some(self.field))
+        {
             return "the stack sets this tag on training jobs; remove it".to_owned();
         }
         let known: Vec<&str> = rows().filter_map(field_of).collect();
