@@ -6,34 +6,23 @@
 //! about the same facts changes nothing. The table, never the stream, is the truth: a ring makes the decider read all
 //! stored facts of the tuning and its live jobs.
 
+mod commit;
 mod session;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tuning::log::fact::{JobKey, Recorded};
-use tuning::log::ruling::{Booking, Ruling};
-use tuning::state::State;
-use tuning::step::{Advance, Step, advance, missing};
-use tuning::trial::summary::JobSummary;
+use tuning::log::fact::Recorded;
+use tuning::step::Step;
 use wire::events::stream::{self, BadRecord, RecordKind, StreamRecord};
-use wire::item::Item;
-use wire::names::incarnation;
-use wire::stored::{self, ActionRow, FACT_PREFIX, Head, RING_PREFIX, STEP_NUMBER, StoredError};
+use wire::stored::{self, FACT_PREFIX, RING_PREFIX, StoredError};
 
-use self::session::{Interrupted, Session};
+pub use self::commit::SNAPSHOT_EVERY;
+use self::session::{Interrupted, RACES_MAX, Session};
 use crate::batch::{Batch, Part, Progress, Unreadable};
-use crate::ports::table::{Condition, Query, Table, TableError, Write};
-use crate::store::{Loaded, Store, StoreError};
-
-/// Number of steps between two snapshots. It bounds the steps that a cold start reads.
-pub const SNAPSHOT_EVERY: u64 = 64;
-/// Races that a decider may lose without a step of its own. A pass on a state that was not the present one counts too.
-/// Then the batch returns to the stream.
-const RACES_MAX: usize = 8;
-/// Facts per page when a ring makes the decider read all of them.
-const FACT_ROWS: usize = 500;
+use crate::ports::table::{Table, TableError};
+use crate::store::{Store, StoreError};
 
 /// The decider and its dependencies.
 #[derive(Debug)]
@@ -104,7 +93,7 @@ impl<T: Table> Decider<T> {
         let mut races = 0;
         loop {
             let mut session =
-                Session { decider: self, loaded, steps, is_current: is_read, is_settled: false, races };
+                Session { store: &self.store, loaded, steps, is_current: is_read, is_settled: false, races };
             let before = match session.fold_all(facts, ring).await {
                 Ok(()) if session.is_current => return Ok(()),
                 // A stale state ignores lines of an attempt that it does not know.
@@ -128,206 +117,6 @@ impl<T: Table> Decider<T> {
             (loaded, is_read) = (read, true);
         }
     }
-
-    /// Returns all stored facts of the tuning itself, without those of its jobs.
-    async fn stored_facts(&self, id: &str) -> Result<Vec<Recorded>, StoreError> {
-        let mut query = Query::prefix(stored::fact_partition(id), stored::fact_prefix(None), FACT_ROWS);
-        let mut facts = Vec::new();
-        loop {
-            let page = self.store.table.query(&query).await?;
-            facts.extend(readable(&page.items)?);
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(facts),
-            }
-        }
-    }
-
-    /// Writes a step. Returns `false` if another decider has written this step number first.
-    async fn commit(&self, loaded: &mut Loaded, step: &Step, advanced: &Advance) -> Result<bool, StoreError> {
-        let before = loaded.head.step;
-        let id = loaded.tuning.id.clone();
-        let committed = self.write(loaded, step, advanced, false).await?;
-        if !committed {
-            self.roll_forward(&id, before).await?;
-        }
-        Ok(committed)
-    }
-
-    /// Takes the step after `before` as committed if it is stored although the head is still at `before`: a restore of
-    /// single rows has such a result. Otherwise this step would block the tuning forever.
-    ///
-    /// Does nothing after a lost race: the other decider has written its step and the head in one transaction.
-    async fn roll_forward(&self, id: &str, before: u64) -> Result<(), StoreError> {
-        let Some(mut loaded) = self.store.load(id).await? else { return Ok(()) };
-        if loaded.head.step != before {
-            return Ok(());
-        }
-        let key = stored::step_key(id, before.saturating_add(1));
-        let Some(row) = self.store.table.get(&key).await? else { return Ok(()) };
-        let step = stored::step(&row)?;
-        let state = Arc::make_mut(&mut loaded.state);
-        for job in missing(state, &step) {
-            state.bring(job.trial, self.store.parked(id, job).await?);
-        }
-        // Decided again only for the summaries of the concluded jobs.
-        let advanced = advance(&loaded.tuning.definition, &mut state.clone(), step.n, &step.facts);
-        tuning::step::load(&loaded.tuning.definition, state, &step);
-        self.write(&mut loaded, &step, &advanced, true).await.map(|_| ())
-    }
-
-    /// Writes a step, with the head, the actions and the summaries. With `is_stored`, the step row exists, and perhaps
-    /// some of the actions. Returns `false` if the head has another step meanwhile.
-    async fn write(
-        &self,
-        loaded: &mut Loaded,
-        step: &Step,
-        advanced: &Advance,
-        is_stored: bool,
-    ) -> Result<bool, StoreError> {
-        let id = loaded.tuning.id.clone();
-        let previous = loaded.head.clone();
-        loaded.head = Head {
-            step: step.n,
-            status: stored::status_word(&loaded.state).to_owned(),
-            at: step.at,
-            deadline: tuning::decide::deadline(&loaded.tuning.definition, &loaded.state),
-            ..previous.clone()
-        };
-        let before = i64::try_from(previous.step).unwrap_or(i64::MAX);
-        let mut writes = vec![Write::Put(loaded.head.row(&id), Condition::equals(STEP_NUMBER, before))];
-        if !is_stored {
-            writes.push(Write::Put(stored::step_row(&id, step), Condition::NotExists));
-        }
-        for order in step.rulings.iter().filter_map(Ruling::order) {
-            let row = ActionRow::pending(order.clone()).row(&id);
-            if !is_stored || self.store.table.get(&row.key).await?.is_none() {
-                writes.push(Write::Put(row, Condition::NotExists));
-            }
-        }
-        let summaries = self.summaries(&id, step, advanced, &loaded.state).await?;
-        let rows = summaries.iter().map(|job| stored::job_row(&id, job));
-        writes.extend(rows.map(|row| Write::Put(row, Condition::Always)));
-        let token = token(&id, step, &self.store.nonce());
-        // If the answer is lost, or the invocation ends before it, only the table shows the present state.
-        self.store.forget_state(&id);
-        match self.store.table.transact(writes, &token).await {
-            Ok(()) => {
-                self.store.remember(loaded);
-                self.snapshot(loaded).await;
-                Ok(true)
-            }
-            Err(TableError::Conflict(_)) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Returns the summaries of jobs that a step changes: concluded jobs, and jobs of which a later bill or the cost of
-    /// kept instances is booked. Only deciders write summaries, and only one decider writes a given step.
-    async fn summaries(
-        &self,
-        id: &str,
-        step: &Step,
-        advanced: &Advance,
-        state: &State,
-    ) -> Result<Vec<JobSummary>, StoreError> {
-        let mut summaries = advanced.concluded.clone();
-        for (job, parked) in step.rulings.iter().filter_map(|ruling| state.parked_late(ruling)) {
-            self.add_summary(id, job, &mut summaries).await?;
-            // Its row was made before the last lines of the trial arrived.
-            for summary in summaries.iter_mut().filter(|summary| summary.job == job) {
-                summary.curve = parked.curve.iter().map(|(epoch, value)| (*epoch, *value)).collect();
-            }
-        }
-        for ruling in &step.rulings {
-            let Ruling::Booking(
-                Booking::PoolClosed { job, .. }
-                | Booking::BillBooked { job, .. }
-                | Booking::SettledInFull { job, .. },
-            ) = ruling
-            else {
-                continue;
-            };
-            self.add_summary(id, *job, &mut summaries).await?;
-            for summary in summaries.iter_mut().filter(|summary| summary.job == *job) {
-                summary.book(ruling);
-            }
-        }
-        Ok(summaries)
-    }
-
-    /// Adds the stored summary of a job, unless `summaries` has the job.
-    async fn add_summary(
-        &self,
-        id: &str,
-        job: JobKey,
-        summaries: &mut Vec<JobSummary>,
-    ) -> Result<(), StoreError> {
-        if summaries.iter().any(|summary| summary.job == job) {
-            return Ok(());
-        }
-        let Some(item) = self.store.table.get(&stored::job_key(id, job)).await? else { return Ok(()) };
-        match stored::job(&item) {
-            Ok(summary) => summaries.push(summary),
-            Err(error @ StoredError::Newer { .. }) => return Err(error.into()),
-            // The ledger has all amounts. A damaged row must not block the tuning.
-            Err(StoredError::NewerFact { .. } | StoredError::Unreadable { .. }) => {}
-        }
-        Ok(())
-    }
-
-    /// Takes a snapshot when one is due. The head of the next step points to it. Until then the previous snapshot is
-    /// used, so a failure here only means that readers read more steps.
-    async fn snapshot(&self, loaded: &mut Loaded) {
-        let Head { step, snapshot, .. } = loaded.head;
-        if step.saturating_sub(snapshot) < SNAPSHOT_EVERY {
-            return;
-        }
-        let Ok(chunks) = stored::snapshot_chunks(&loaded.tuning.id, step, &loaded.state) else { return };
-        for chunk in chunks {
-            if self.store.table.write(Write::Put(chunk, Condition::Always)).await.is_err() {
-                return;
-            }
-        }
-        loaded.head.snapshot = step;
-        self.store.remember(loaded);
-        self.remove_snapshot(&loaded.tuning.id, snapshot).await;
-    }
-
-    /// Removes all snapshots older than `newer`, the previous one. The previous one stays, because the stored head may
-    /// still point to it. A reader that finds chunks missing reads the head again.
-    async fn remove_snapshot(&self, id: &str, newer: u64) {
-        let pk = stored::tuning_partition(id);
-        let Ok(rows) = self.store.all(&pk, "SNAP#").await else { return };
-        let keep_from = stored::snapshot_key_prefix(newer);
-        for Item { key, .. } in rows.into_iter().filter(|row| row.key.sk < keep_from) {
-            if self.store.table.write(Write::Delete(key, Condition::Always)).await.is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// Returns a transaction token. Only a retry of the same call has the same one: a repeated write succeeds whatever was
-/// written since, which would make an old state look current.
-fn token(id: &str, step: &Step, nonce: &str) -> String {
-    let reversed: String = id.chars().rev().take(12).collect();
-    format!("{reversed}-{}-{}", incarnation(nonce.as_bytes()), step.n)
-}
-
-fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
-    let mut facts = Vec::new();
-    for row in rows {
-        match stored::fact(row) {
-            Ok(fact) => facts.push(fact),
-            Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. })) => {
-                return Err(error.into());
-            }
-            // A damaged row must not hide the other facts. It stays in the table for inspection.
-            Err(StoredError::Unreadable { .. }) => {}
-        }
-    }
-    Ok(facts)
 }
 
 /// Sorts a batch by tuning. Returns the facts and rings of each, in the order of the parts of `decided`.

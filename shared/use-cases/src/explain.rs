@@ -3,6 +3,7 @@
 //! Applies the steps in order, like a replay, but makes no decisions of its own. Before each ruling the state is the
 //! one that the decider saw, so a rung shows the values of the other trials that had arrived by then. Reads only.
 
+mod entry;
 mod jobs;
 mod late;
 mod promotion;
@@ -19,7 +20,7 @@ use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored;
 
 use crate::ports::table::{Query, Table};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, readable};
 use trail::Trail;
 
 const STEPS_PER_PAGE: usize = 200;
@@ -104,7 +105,11 @@ pub async fn explain<T: Table>(
         }
     }
     if !state.trials.contains_key(trial) {
-        late::add_unfolded_lines(store, id, &mut trail).await?;
+        // Lines of a finished trial that arrived after its end are in no step.
+        let rows = store.all(&stored::fact_partition(id), &format!("{trial}-")).await?;
+        for recorded in readable(&rows)? {
+            trail.take_unfolded(&recorded);
+        }
     }
     let explanation = trail.into_explanation(&state);
     let jobs = || explanation.training_jobs.iter().map(|job| job.training_job_name.clone());

@@ -9,10 +9,8 @@ use futures_util::lock::Mutex;
 use tuning::unit::time::{Millis, Time};
 use wire::stored::{PaceRow, REVISION};
 
-use crate::perform::Actuator;
+use crate::ports::Timer;
 use crate::ports::table::{Condition, Table, TableError, Write};
-use crate::ports::training::{JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
-use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 #[derive(Debug, Clone, Copy)]
@@ -143,39 +141,5 @@ impl Limit {
         }
         let row = PaceRow { of: row.of.clone(), next: free + self.every, taken, revision: row.revision + 1 };
         (at - now <= self.wait).then_some((at, row))
-    }
-}
-
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
-    /// Waits for a turn of a bucket. Returns `false` if none comes soon.
-    pub(crate) async fn has_turn(
-        &self,
-        bucket: fn(&Pace) -> &Bucket,
-        tuning: Option<&str>,
-    ) -> Result<bool, StoreError> {
-        match &self.pace {
-            Some(pace) => bucket(pace).turn(&*self.store.table, &self.clock, tuning).await,
-            None => Ok(true),
-        }
-    }
-
-    /// Reads a page of the log of job `name`, after a wait for a turn.
-    pub(crate) async fn log_page(
-        &self,
-        name: &str,
-        host: &str,
-        from: Time,
-        page: Option<&str>,
-    ) -> Result<Paged<LogLine>, TrainingJobsError> {
-        match self.has_turn(|pace| &pace.log_pages, None).await {
-            Ok(true) => self.jobs.read(name, host, from, page).await,
-            Ok(false) | Err(_) => Err(TrainingJobsError::Throttled),
-        }
     }
 }

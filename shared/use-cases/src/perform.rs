@@ -34,9 +34,8 @@ use wire::events::job_state::cut_message;
 use wire::names::{digest, training_job_name};
 use wire::stored::{self, ActionRow, ActionStatus, REVISION};
 
-pub(crate) use self::log::LOG_PAGES_MAX;
 use crate::describe::Place;
-use crate::pace::Pace;
+use crate::pace::{Bucket, Pace};
 use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Timer};
@@ -52,6 +51,9 @@ const CLAIM_MARGIN: Millis = Millis::from_seconds(1);
 /// Minimum time between the expiry of a claim and the cancellation of a start that may have been sent under it.
 /// By then the job is visible if it exists, and the holder of the claim has terminated.
 pub const ABANDONED: Millis = Millis::from_seconds(60);
+/// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
+/// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
+pub(crate) const LOG_PAGES_MAX: usize = 40;
 /// Longest wait before a deferred action is retried.
 const DEFER_MAX: Millis = Millis::from_seconds(300);
 
@@ -181,6 +183,14 @@ where
             }
             Due::Now(_) => None,
         })
+    }
+
+    /// Waits for a turn of a bucket. Returns `false` if none comes soon.
+    async fn has_turn(&self, bucket: fn(&Pace) -> &Bucket, tuning: Option<&str>) -> Result<bool, StoreError> {
+        match &self.pace {
+            Some(pace) => bucket(pace).turn(&*self.store.table, &self.clock, tuning).await,
+            None => Ok(true),
+        }
     }
 
     /// Performs an action if it is due. Reads at most `pages` pages of a log.

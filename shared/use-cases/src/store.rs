@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thiserror::Error;
 use tuning::definition::{Definition, RULES_VERSION};
-use tuning::log::fact::JobKey;
+use tuning::log::fact::{JobKey, Recorded};
 use tuning::scheduler::Parked;
 use tuning::state::State;
 use wire::events::logs::MetricPattern;
@@ -238,6 +238,22 @@ impl<T: Table> Store<T> {
             }
         }
     }
+}
+
+/// Returns the facts of these rows.
+pub(crate) fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
+    let mut facts = Vec::new();
+    for row in rows {
+        match stored::fact(row) {
+            Ok(fact) => facts.push(fact),
+            Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. })) => {
+                return Err(error.into());
+            }
+            // A damaged row must not hide the other facts. It stays in the table for inspection.
+            Err(StoredError::Unreadable { .. }) => {}
+        }
+    }
+    Ok(facts)
 }
 
 fn missing_step(tuning: &Tuning, n: u64) -> StoreError {

@@ -10,14 +10,19 @@ use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
 use tuning::step::{Step, advance, fit_a_step};
 use wire::stored;
 
-use super::{Decider, FACT_ROWS, RACES_MAX, readable};
 use crate::ports::table::{Query, Table};
-use crate::store::{Loaded, StoreError};
+use crate::store::{Loaded, Store, StoreError, readable};
+
+/// Races that a decider may lose without a step of its own. A pass on a state that was not the present one counts too.
+/// Then the batch returns to the stream.
+pub(super) const RACES_MAX: usize = 8;
+/// Facts per page when a ring makes the decider read all of them.
+const FACT_ROWS: usize = 500;
 
 /// The work of one decider on a tuning. It reads the tuning once, and writes step after step. The condition of each
 /// write proves that no other decider has changed the tuning meanwhile.
 pub(super) struct Session<'s, T> {
-    pub(super) decider: &'s Decider<T>,
+    pub(super) store: &'s Store<T>,
     pub(super) loaded: Loaded,
     pub(super) steps: &'s mut Vec<Step>,
     /// Whether the table is known to have had this state after the facts arrived.
@@ -59,7 +64,7 @@ impl<T: Table> Session<'_, T> {
         if ring || first.iter().any(is_request) {
             // The latest change of a user counts: a lower cap that a later change has replaced must not end the tuning.
             // And a stop comes before the stored end of a job, which would start another one.
-            let all = self.decider.stored_facts(&self.loaded.tuning.id).await?;
+            let all = self.stored_facts().await?;
             let (mut requests, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_request);
             requests.append(&mut first);
             (first, stored) = (requests, others);
@@ -83,6 +88,21 @@ impl<T: Table> Session<'_, T> {
         }
     }
 
+    /// Returns all stored facts of the tuning itself, without those of its jobs.
+    async fn stored_facts(&self) -> Result<Vec<Recorded>, StoreError> {
+        let partition = stored::fact_partition(&self.loaded.tuning.id);
+        let mut query = Query::prefix(partition, stored::fact_prefix(None), FACT_ROWS);
+        let mut facts = Vec::new();
+        loop {
+            let page = self.store.table.query(&query).await?;
+            facts.extend(readable(&page.items)?);
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(facts),
+            }
+        }
+    }
+
     /// Folds the stored facts of `jobs`. Jobs share a step while all their facts fit, because each step makes other
     /// deciders lose a race. A job whose facts do not fit begins a new step, since a step that ends between them decides
     /// without the rest. Only a job that is larger than a step spans several.
@@ -93,7 +113,7 @@ impl<T: Table> Session<'_, T> {
             let mut query = Query::prefix(partition.clone(), stored::fact_prefix(Some(job)), FACT_ROWS);
             let mut first = Vec::new();
             loop {
-                let page = self.decider.store.table.query(&query).await?;
+                let page = self.store.table.query(&query).await?;
                 let facts = readable(&page.items)?;
                 let (of_last, of_first): (Vec<_>, Vec<_>) = facts.into_iter().partition(comes_last);
                 first.extend(of_first);
@@ -142,7 +162,7 @@ impl<T: Table> Session<'_, T> {
             let advanced = advance(&undecided.tuning.definition, state, n, given.unwrap_or(facts));
             if let Some(job) = advanced.missing {
                 self.loaded = undecided;
-                let parked = self.decider.store.parked(&self.loaded.tuning.id, job).await?;
+                let parked = self.store.parked(&self.loaded.tuning.id, job).await?;
                 Arc::make_mut(&mut self.loaded.state).bring(job.trial, parked);
                 continue;
             }
@@ -150,13 +170,13 @@ impl<T: Table> Session<'_, T> {
                 if !requests_folded && ends_at_cap(step) {
                     requests_folded = true;
                     self.loaded = undecided;
-                    let mut requests = self.decider.stored_facts(&self.loaded.tuning.id).await?;
+                    let mut requests = self.stored_facts().await?;
                     requests.retain(is_request);
                     requests.append(facts);
                     *facts = requests;
                     continue;
                 }
-                if !self.decider.commit(&mut self.loaded, step, &advanced).await? {
+                if !self.store.commit(&mut self.loaded, step, &advanced).await? {
                     self.reload().await?;
                     continue;
                 }
@@ -175,7 +195,7 @@ impl<T: Table> Session<'_, T> {
         if !self.is_current || self.races >= RACES_MAX {
             return Err(Interrupted::Race);
         }
-        let loaded = self.decider.store.load(&self.loaded.tuning.id).await?;
+        let loaded = self.store.load(&self.loaded.tuning.id).await?;
         self.loaded = loaded.ok_or(Interrupted::Race)?;
         self.is_settled = false;
         Ok(())

@@ -8,20 +8,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tuning::log::fact::{Fact, MetricLine, Recorded};
+use tuning::log::fact::MetricLine;
 use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::trial::Trial;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::RungId;
 use wire::explain::{EpochValue, Kind};
-use wire::stored::{self, StoredError};
 
-use super::trail::{NewEntry, Trail};
+use super::entry::NewEntry;
 use super::words;
-use crate::ports::table::{Query, Table};
-use crate::store::{Store, StoreError};
-
-const FACTS_PER_PAGE: usize = 200;
 
 /// The trial's values and the rungs that read them early.
 #[derive(Default)]
@@ -78,47 +73,7 @@ impl Late {
         said
     }
 
-    fn is_known(&self, stream: &str, line: &MetricLine) -> bool {
+    pub(super) fn is_known(&self, stream: &str, line: &MetricLine) -> bool {
         self.lines.contains(&(stream.to_owned(), line.id.clone()))
-    }
-}
-
-/// Adds the stored log lines of a finished trial that no step contains, because they arrived after its end.
-pub(super) async fn add_unfolded_lines<T: Table>(
-    store: &Store<T>,
-    id: &str,
-    trail: &mut Trail<'_>,
-) -> Result<(), StoreError> {
-    let mut query = Query::prefix(stored::fact_partition(id), format!("{}-", trail.trial), FACTS_PER_PAGE);
-    loop {
-        let page = store.table.query(&query).await?;
-        for row in &page.items {
-            match stored::fact(row) {
-                Ok(recorded) => add_unfolded_fact(trail, &recorded),
-                Err(error @ (StoredError::Newer { .. } | StoredError::NewerFact { .. })) => {
-                    return Err(error.into());
-                }
-                // The decider skips a damaged row as well.
-                Err(StoredError::Unreadable { .. }) => {}
-            }
-        }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok(()),
-        }
-    }
-}
-
-fn add_unfolded_fact(trail: &mut Trail<'_>, recorded: &Recorded) {
-    let Fact::MetricsLogged { job, stream, lines, .. } = &recorded.fact else { return };
-    let unknown = lines.iter().filter(|line| !trail.late.is_known(stream, line));
-    let late: Vec<EpochValue> = unknown.map(|line| EpochValue { epoch: None, value: line.value }).collect();
-    if !late.is_empty() {
-        let says = words::after_the_end(late.len());
-        trail.push(
-            None,
-            recorded.at,
-            NewEntry { late, ..NewEntry::new(Kind::LateResults, Some(*job), says) },
-        );
     }
 }

@@ -10,7 +10,8 @@ use tuning::state::State;
 use tuning::unit::ids::{Place, RungId, TrialId};
 use wire::explain::{Comparison, Kind};
 
-use super::trail::{NewEntry, Trail};
+use super::entry::NewEntry;
+use super::trail::Trail;
 use super::{rung, words};
 
 impl Trail<'_> {

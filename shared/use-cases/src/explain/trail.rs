@@ -14,28 +14,14 @@ use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::{BracketId, RungId, TrialId};
 use tuning::unit::time::Time;
-use wire::explain::{Comparison, Entry, EpochValue, Explanation, Kind};
+use wire::explain::{Entry, EpochValue, Explanation, Kind};
 use wire::names::training_job_name;
 
+use super::entry::NewEntry;
 use super::jobs::Jobs;
 use super::late::Late;
 use super::{rung, words};
 use crate::store::Tuning;
-
-/// The content of an entry about one fact or ruling.
-pub(super) struct NewEntry {
-    pub(super) kind: Kind,
-    pub(super) says: String,
-    pub(super) job: Option<JobKey>,
-    pub(super) rung: Option<Box<Comparison>>,
-    pub(super) late: Vec<EpochValue>,
-}
-
-impl NewEntry {
-    pub(super) fn new(kind: Kind, job: Option<JobKey>, says: String) -> Self {
-        Self { kind, says, job, rung: None, late: Vec::new() }
-    }
-}
 
 /// The entries so far.
 pub(super) struct Trail<'a> {
@@ -96,7 +82,7 @@ impl<'a> Trail<'a> {
     }
 
     pub(super) fn push(&mut self, step: Option<u64>, at: Time, new: NewEntry) {
-        if let Some(last) = self.entries.last_mut().filter(|last| merges(last, step, &new)) {
+        if let Some(last) = self.entries.last_mut().filter(|last| new.continues(last, step)) {
             last.late_values.extend(new.late);
             last.says = words::late(&last.late_values);
             return;
@@ -137,6 +123,19 @@ impl<'a> Trail<'a> {
         }
         for entry in entries {
             self.push(Some(step.n), step.at, entry);
+        }
+    }
+
+    /// Adds an entry for the log lines of a stored fact that no step contains.
+    pub(super) fn take_unfolded(&mut self, recorded: &Recorded) {
+        let Fact::MetricsLogged { job, stream, lines, .. } = &recorded.fact else { return };
+        let unknown = lines.iter().filter(|line| !self.late.is_known(stream, line));
+        let late: Vec<EpochValue> =
+            unknown.map(|line| EpochValue { epoch: None, value: line.value }).collect();
+        if !late.is_empty() {
+            let says = words::after_the_end(late.len());
+            let entry = NewEntry { late, ..NewEntry::new(Kind::LateResults, Some(*job), says) };
+            self.push(None, recorded.at, entry);
         }
     }
 
@@ -262,13 +261,4 @@ impl<'a> Trail<'a> {
             }),
         }
     }
-}
-
-/// Returns whether late values continue the last entry, so that many late lines become one entry. Only sentences that
-/// follow from their values alone are merged, because the merged sentence is built from the values.
-fn merges(last: &Entry, step: Option<u64>, new: &NewEntry) -> bool {
-    let plain = |says: &str, values: &[EpochValue]| !values.is_empty() && says == words::late(values);
-    last.step.is_some() == step.is_some()
-        && plain(&last.says, &last.late_values)
-        && plain(&new.says, &new.late)
 }

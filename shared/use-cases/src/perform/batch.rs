@@ -99,7 +99,7 @@ where
         let (stops, rest) = urgent.split_at_mut(starts);
         let (starts, money) = rest.split_at_mut(after - starts);
         let stopped = self.act_several(&has_time, stops, STOPS_AT_ONCE);
-        join(stopped, hand_over::hand_over(elsewhere, starts)).await;
+        join(stopped, hand_over(elsewhere, starts)).await;
         for part in starts.iter_mut().filter(|part| !matches!(part.progress, Progress::Done)) {
             self.act_until(starts_until, &has_time, part).await;
             // The next start may wait for its turn, and the tuning may end before.
@@ -211,18 +211,39 @@ fn first(parts: &[Part<Act>], least: u32) -> usize {
     parts.partition_point(|part| position(&part.done.action) < least)
 }
 
+fn part(tuning: &str, action: &str) -> Part<Act> {
+    let mut part = Part::<Act>::new(tuning);
+    action.clone_into(&mut part.done.action);
+    part
+}
+
+/// Hands the starts over, and marks them as done if that succeeds. Sends nothing if there are none.
+async fn hand_over(elsewhere: Option<&impl Elsewhere>, starts: &mut [Part<Act>]) {
+    let Some(elsewhere) = elsewhere.filter(|_| !starts.is_empty()) else { return };
+    let names = starts.iter().map(|part| (part.tuning.as_str(), part.done.action.as_str()));
+    match elsewhere.hand_over(&hand_over::payload(names)).await {
+        Ok(()) => starts.iter_mut().for_each(|part| part.progress = Progress::Done),
+        Err(error) => starts.iter_mut().for_each(|part| part.done.kept = Some(error.to_string())),
+    }
+}
+
 /// Sorts a batch, or the payload of a hand-over, into the order in which its actions are performed. Ignores records
 /// other than inserted actions.
 fn sort(event: &Value, acts: &mut Acts) {
     if hand_over::is_payload(event) {
-        return hand_over::read(event, acts);
+        for start in hand_over::read(event) {
+            match start {
+                Ok((tuning, action)) => acts.parts.push(part(tuning, action)),
+                Err(reason) => acts.unreadable.push(Unreadable { sequence: None, tuning: None, reason }),
+            }
+        }
+        return;
     }
     for record in stream::parse(event) {
         match record {
             Ok(record) if record.kind == RecordKind::Insert => {
                 let Some(id) = stored::id_of(&record.key, ACTION_PREFIX) else { continue };
-                let mut part = Part::<Act>::new(id);
-                part.done.action.clone_from(&record.key.sk);
+                let mut part = part(id, &record.key.sk);
                 // An unreadable image is left to the read of the row, which reports it.
                 part.done.row = record.new.and_then(|row| ActionRow::read(&row).ok()).map(Box::new);
                 part.sequences.push(record.sequence_number);

@@ -7,8 +7,6 @@
 use serde_json::{Value, json};
 use wire::names::parse_job_key;
 
-use super::batch::{Act, Acts};
-use crate::batch::{Part, Progress, Unreadable};
 use crate::ports::{Elsewhere, HandOverError};
 
 /// The member of the payload: pairs of a tuning's ID and an action's name.
@@ -28,32 +26,18 @@ pub(super) fn is_payload(event: &Value) -> bool {
     event.get(STARTS).is_some()
 }
 
-/// Hands the starts over, and marks them as done if that succeeds. Sends nothing if there are none.
-pub(super) async fn hand_over(elsewhere: Option<&impl Elsewhere>, starts: &mut [Part<Act>]) {
-    let Some(elsewhere) = elsewhere.filter(|_| !starts.is_empty()) else { return };
-    let pairs: Vec<Value> = starts.iter().map(|part| json!([part.tuning, part.done.action])).collect();
-    match elsewhere.hand_over(&json!({STARTS: pairs})).await {
-        Ok(()) => starts.iter_mut().for_each(|part| part.progress = Progress::Done),
-        Err(error) => starts.iter_mut().for_each(|part| part.done.kept = Some(error.to_string())),
-    }
+/// Returns the payload that hands over starts: pairs of a tuning's ID and an action's name.
+pub(super) fn payload<'a>(starts: impl Iterator<Item = (&'a str, &'a str)>) -> Value {
+    json!({STARTS: starts.collect::<Vec<_>>()})
 }
 
-/// Reads the payload of a hand-over. Other actions than starts are unreadable: they are never handed over.
-pub(super) fn read(payload: &Value, acts: &mut Acts) {
-    for pair in payload[STARTS].as_array().into_iter().flatten() {
-        match (pair[0].as_str(), pair[1].as_str()) {
-            (Some(tuning), Some(action)) if is_start(action) => {
-                let mut part = Part::<Act>::new(tuning);
-                action.clone_into(&mut part.done.action);
-                acts.parts.push(part);
-            }
-            _ => acts.unreadable.push(Unreadable {
-                sequence: None,
-                tuning: None,
-                reason: format!("invalid {STARTS}: expected pairs of a tuning's ID and a start"),
-            }),
-        }
-    }
+/// Reads the payload of a hand-over, or the reason why a pair is invalid. Other actions than starts are never handed
+/// over.
+pub(super) fn read(payload: &Value) -> impl Iterator<Item = Result<(&str, &str), String>> {
+    payload[STARTS].as_array().into_iter().flatten().map(|pair| {
+        let pair = pair[0].as_str().zip(pair[1].as_str()).filter(|(_, action)| is_start(action));
+        pair.ok_or_else(|| format!("invalid {STARTS}: expected pairs of a tuning's ID and a start"))
+    })
 }
 
 fn is_start(action: &str) -> bool {

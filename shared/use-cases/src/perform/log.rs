@@ -9,15 +9,12 @@ use tuning::unit::time::{Millis, Time};
 use wire::events::logs::{Explanation, Hints, LogEvent, Reading, StreamLines, problem_to_fact};
 use wire::request::shortened;
 
-use super::{Actuator, Effect, Outcome, later};
+use super::{Actuator, Effect, LOG_PAGES_MAX, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Timer};
 use crate::store::Tuning;
 
-/// Most pages read of a log, so that a flooded log does not delay all other work. Twice this number (the tail is read
-/// separately) must fit one sweep at the sweeper's pace, or the sweeper would never finish such a log.
-pub(crate) const LOG_PAGES_MAX: usize = 40;
 /// How far the clocks of the controller and of a job's instances may differ. A search from the beginning of time can
 /// cost many empty pages.
 const CLOCKS: Millis = Millis::from_seconds(3_600);
@@ -51,7 +48,7 @@ where
         let mut streams: BTreeMap<String, StreamLines> = BTreeMap::new();
         let mut next: Option<String> = None;
         while read.pages < pages {
-            let page = match self.actuator.log_page(self.name, host, from, next.as_deref()).await {
+            let page = match self.page(host, from, next.as_deref()).await {
                 Ok(page) => page,
                 Err(TrainingJobsError::NotFound(_)) => Paged { items: Vec::new(), next: None },
                 Err(error) => {
@@ -77,6 +74,19 @@ where
             streams.into_iter().flat_map(|(stream, lines)| lines.into_reread_facts(self.job, &stream));
         read.facts = facts.collect();
         read
+    }
+
+    /// Reads a page of the log, after a wait for a turn.
+    async fn page(
+        &self,
+        host: &str,
+        from: Time,
+        page: Option<&str>,
+    ) -> Result<Paged<LogLine>, TrainingJobsError> {
+        match self.actuator.has_turn(|pace| &pace.log_pages, None).await {
+            Ok(true) => self.actuator.jobs.read(self.name, host, from, page).await,
+            Ok(false) | Err(_) => Err(TrainingJobsError::Throttled),
+        }
     }
 
     /// Returns the problem that the log of a job has no value with an epoch. The job must have ended by itself: one that
@@ -107,7 +117,7 @@ where
         let (own, pattern) = (request.metric_host(), self.tuning.pattern.as_ref()?);
         let hosts = (1..=request.instance_count()).map(|number| format!("algo-{number}"));
         let other = hosts.take(2).find(|host| host != own)?;
-        let page = self.actuator.log_page(self.name, &other, Time::EPOCH, None).await.ok()?;
+        let page = self.page(&other, Time::EPOCH, None).await.ok()?;
         let has_value = |line: &LogLine| matches!(pattern.explain(&line.message), Explanation::Value { .. });
         page.items
             .iter()

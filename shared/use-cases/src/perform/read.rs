@@ -8,8 +8,8 @@ use tuning::log::fact::{Fact, JobKey};
 use tuning::unit::time::Time;
 use wire::names::training_job_name;
 
-use super::log::{LOG_PAGES_MAX, Log, Read};
-use super::{Actuator, Outcome, later};
+use super::log::{Log, Read};
+use super::{Actuator, LOG_PAGES_MAX, Outcome, later};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, Timer};
