@@ -11,4 +11,6 @@ pub mod peers;
 pub mod play;
 pub mod report;
 pub mod rival;
+pub mod tables;
 pub mod text;
+pub mod world;

@@ -5,12 +5,13 @@
 use std::ops::Range;
 use std::process::ExitCode;
 
-use benchmark::case::cases;
 use benchmark::error::BenchmarkError;
 use benchmark::peers::Peers;
-use benchmark::play::{Method, World, play_all};
+use benchmark::play::{Method, play_all};
 use benchmark::report::{overall, report};
+use benchmark::tables::cases;
 use benchmark::text;
+use benchmark::world::World;
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use tuning::unit::limits::MAX_TRAINING_JOBS;

@@ -18,7 +18,7 @@ pub struct Peers {
     pub about: String,
     /// The name and version of the system whose methods begin with a prefix.
     pub versions: BTreeMap<String, String>,
-    /// Tunings of two hours, by table; measured at [`crate::play::CHECKPOINTS`].
+    /// Tunings of two hours, by table; measured at [`crate::world::CHECKPOINTS`].
     pub tables: BTreeMap<String, Vec<Peer>>,
     /// Tunings of [`THIRTY_JOBS`] training jobs, by table; measured at their end.
     pub thirty_jobs: BTreeMap<String, Vec<Peer>>,

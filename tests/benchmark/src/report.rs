@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::case::Case;
 use crate::peers::{Peer, Peers, THIRTY_JOBS};
-use crate::play::{CHECKPOINTS, Method, Run, World};
+use crate::play::Method;
+use crate::world::{CHECKPOINTS, Run, World};
 
 /// In ratios, smaller regrets count as this: the tables do not resolve them.
 pub const REGRET_MIN: f64 = 0.001;

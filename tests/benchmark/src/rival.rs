@@ -10,7 +10,7 @@ use curves::{Checkpoint, Row, Setting, Table, TableError, milliseconds, noise, s
 use search::sampler::point;
 use search::{SamplerKind, Space};
 
-use crate::play::Run;
+use crate::world::Run;
 
 /// Of the trials at a rung, one in so many continues.
 const ETA: usize = 3;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::play::{CHECKPOINTS, World};
 use crate::report::{CaseReport, Estimate, Overall, REGRET_MIN, Row};
+use crate::world::{CHECKPOINTS, World};
 
 /// Returns the table of a case.
 pub fn of_case(report: &CaseReport, world: &World) -> String {

@@ -1,11 +1,13 @@
 //! The shipped tables, the recorded peers, and whole reports.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use benchmark::case::{Case, cases};
+use benchmark::case::Case;
 use benchmark::peers::Peers;
-use benchmark::play::{Method, World, play_all};
+use benchmark::play::{Method, play_all};
 use benchmark::report::{CaseReport, overall, report};
+use benchmark::tables::cases;
 use benchmark::text;
+use benchmark::world::World;
 use clap::ValueEnum;
 use serde_json::json;
 

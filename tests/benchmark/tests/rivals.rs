@@ -1,8 +1,8 @@
 //! The rival methods on tiny tables, against schedules worked out by hand.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use benchmark::play::Run;
 use benchmark::rival::{Rival, play};
+use benchmark::world::Run;
 use curves::{Setting, Table, noise};
 use search::sampler::point;
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};

@@ -1,0 +1,62 @@
+//! The tables that are played: recorded ones, read from files, and computed ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use curves::{Table, TableError};
+
+use crate::analytic;
+use crate::case::{Case, request};
+use crate::error::BenchmarkError;
+
+/// Folders with recorded tables, below the root of the project. The first has public ones.
+const FOLDERS: [&str; 2] = ["examples/curves", "tests/benchmark/tables"];
+const ENDING: &str = ".jsonl.gz";
+
+/// Returns the cases of these names, or all: the recorded tables by folder and name, then the computed ones.
+pub fn cases(names: &[String]) -> Result<Vec<Case>, BenchmarkError> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        files.extend(tables_of(&root.join(folder))?);
+    }
+    let known: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).chain(analytic::NAMES).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(BenchmarkError::UnknownTable { name: name.clone(), known: known.join(", ") });
+    }
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let recorded = files.iter().filter(|(name, _)| is_wanted(name)).map(|(name, path)| read(name, path));
+    let computed = analytic::NAMES.into_iter().filter(|name| is_wanted(name)).map(analytic::case);
+    recorded.chain(computed).collect()
+}
+
+/// Returns the tables of a folder, by name.
+fn tables_of(folder: &Path) -> Result<Vec<(String, PathBuf)>, BenchmarkError> {
+    let wrong = |why| BenchmarkError::Read { path: folder.to_owned(), why };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(ENDING)).map(str::to_owned);
+        found.extend(name.map(|name| (name, path)));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Reads a table. The request beside it counts; without one, its space gives the request.
+fn read(name: &str, path: &Path) -> Result<Case, BenchmarkError> {
+    let beside = |ending: &str| path.with_file_name(format!("{name}{ending}"));
+    let bytes = |path: PathBuf| fs::read(&path).map_err(|why| BenchmarkError::Read { path, why });
+    let (space, example) = (beside(".space.json"), beside(".json"));
+    let space_text = bytes(space.clone())?;
+    let body = if example.exists() {
+        let text = bytes(example.clone())?;
+        serde_json::from_slice(&text).map_err(|why| BenchmarkError::Json { path: example, why })?
+    } else {
+        let file = serde_json::from_slice(&space_text);
+        request(name, &file.map_err(|why| BenchmarkError::Json { path: space, why })?)
+    };
+    let unusable = |why: TableError| BenchmarkError::Table { table: name.to_owned(), why };
+    let table = Table::read(&bytes(path.to_owned())?, &space_text).map_err(unusable)?;
+    Ok(Case::new(name, table, body, false))
+}
