@@ -126,18 +126,6 @@ impl Bill {
     }
 }
 
-/// Returns the program name of a function.
-pub fn program(function: Function) -> &'static str {
-    match function {
-        Function::Api => "api",
-        Function::JobEvents => "job-events",
-        Function::JobLogs => "job-logs",
-        Function::Decider => "decider",
-        Function::Actuator => "actuator",
-        Function::Sweeper => "sweeper",
-    }
-}
-
 /// All functions.
 pub const FUNCTIONS: [Function; 6] = [
     Function::Api,

@@ -25,6 +25,18 @@ pub struct MetricNames {
     pub idle: BTreeSet<String>,
 }
 
+/// Returns the program name of a function.
+pub fn program(function: Function) -> &'static str {
+    match function {
+        Function::Api => "api",
+        Function::JobEvents => "job-events",
+        Function::JobLogs => "job-logs",
+        Function::Decider => "decider",
+        Function::Actuator => "actuator",
+        Function::Sweeper => "sweeper",
+    }
+}
+
 /// Formats the logs of all functions, to measure them.
 #[derive(Debug, Default)]
 pub struct LogMeter {
@@ -73,7 +85,7 @@ impl LogWriter for LogMeter {
         let writer = self
             .writers
             .entry(function)
-            .or_insert_with(|| lambda::telemetry::LogWriter::new(super::job::program(function), STACK));
+            .or_insert_with(|| lambda::telemetry::LogWriter::new(program(function), STACK));
         let text = writer.text(report, REQUEST, Time(now));
         self.collect_names(&text);
         u64::try_from(text.len()).unwrap()

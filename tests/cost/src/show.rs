@@ -4,7 +4,8 @@
 use stack_template::Template;
 
 use crate::idle::{Charge, charges};
-use crate::job::{Counted, FUNCTIONS, number, program};
+use crate::job::{Counted, FUNCTIONS, number};
+use crate::logs::program;
 use crate::price;
 
 /// Formats an amount in USD with three decimals.
