@@ -9,24 +9,10 @@ use wire::events::http::{HttpRequest, HttpResponse};
 use wire::request::ErrorBody;
 
 use crate::Target;
-use crate::endpoint::Endpoint;
 use crate::error::{ClientError, Denial, code_and_message, shown};
 use crate::function::Function;
 use crate::send::{Answer, Unsigned, understood};
 use crate::stack::Stack;
-
-/// Variables that set the endpoint of Lambda, for emulators and private endpoints. The first one set counts.
-const VARIABLES: [&str; 2] = ["AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL"];
-
-pub(crate) fn endpoint_in_environment() -> Result<Option<Endpoint>, ClientError> {
-    for name in VARIABLES {
-        let address = std::env::var(name).unwrap_or_default();
-        if !address.is_empty() {
-            return address.parse().map(Some).map_err(|error| ClientError::Variable { name, error });
-        }
-    }
-    Ok(None)
-}
 
 impl Stack {
     /// Invokes `function` with a request once. Returns its response with any status.

@@ -13,9 +13,11 @@ use crate::query::escape;
 use crate::send::{API, Answer, Unsigned, understood};
 #[cfg(feature = "aws")]
 use crate::{Function, Retry};
-use crate::{Service, Target, invoke};
+use crate::{Service, Target};
 
 const FORWARDED: [&str; 2] = ["content-type", "x-amz-target"];
+/// Variables that set the endpoint of Lambda, for emulators and private endpoints. The first one set counts.
+const VARIABLES: [&str; 2] = ["AWS_ENDPOINT_URL_LAMBDA", "AWS_ENDPOINT_URL"];
 
 /// An address with the caller that signs the requests.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl Stack {
     pub async fn connect(address: Address) -> Result<Self, ClientError> {
         let (endpoint, region) = match &address {
             Address::Http(endpoint) => (Some(endpoint.clone()), endpoint.region()),
-            Address::Function(function) => (invoke::endpoint_in_environment()?, function.region()),
+            Address::Function(function) => (endpoint_in_environment()?, function.region()),
         };
         let is_local = endpoint.as_ref().is_some_and(Endpoint::is_loopback);
         let caller = Caller::connect(region, is_local).await?;
@@ -105,6 +107,16 @@ impl Exchange for Stack {
     fn send<'a>(&'a self, request: &'a HttpRequest) -> Sending<'a> {
         Box::pin(self.send_once(request))
     }
+}
+
+fn endpoint_in_environment() -> Result<Option<Endpoint>, ClientError> {
+    for name in VARIABLES {
+        let address = std::env::var(name).unwrap_or_default();
+        if !address.is_empty() {
+            return address.parse().map(Some).map_err(|error| ClientError::Variable { name, error });
+        }
+    }
+    Ok(None)
 }
 
 fn path(request: &HttpRequest) -> String {

@@ -10,6 +10,7 @@ use super::super::fields::{
 };
 use super::super::rungs::GivenRungExecution;
 use super::*;
+use crate::constraint;
 
 /// Returns the names of an enumeration's variants, which the error for an unknown one lists.
 fn variants<T: DeserializeOwned + Debug>() -> Vec<String> {
