@@ -29,14 +29,16 @@ mod ranges;
 mod rungs;
 mod usd;
 
-use fields::{Distribution, Field, Fields, Instances, Refit};
+use fields::{Field, Fields, Instances};
 
 pub use defaults::DefaultTags;
 pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
 pub use error::{ErrorBody, ErrorCode, MAX_VIOLATIONS, RequestError, Violation, name_taken};
 pub use fields::Strategy;
-pub(crate) use fields::{Channel, SpotFallback, Tag};
+pub(crate) use fields::{
+    Channel, CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Refit, SpotFallback, Tag,
+};
 pub use job::TrainingJob;
 pub(crate) use json::value as json_value;
 pub use json::{JsonError, read as read_json};
@@ -173,10 +175,7 @@ impl Request {
 
     /// Returns the settings of Hyperband; `None` for another strategy.
     pub fn hyperband(&self) -> Option<Hyperband> {
-        match self.strategy() {
-            Strategy::Hyperband => Some(self.hyperband_settings()),
-            Strategy::Bayesian | Strategy::Random | Strategy::Grid => None,
-        }
+        self.strategy().compares_trials().then(|| self.hyperband_settings())
     }
 
     fn hyperband_settings(&self) -> Hyperband {
@@ -243,9 +242,9 @@ impl Request {
 
     /// Returns the plan with all brackets.
     pub fn whole_plan(&self) -> Option<Plan> {
-        match self.strategy() {
-            Strategy::Hyperband => self.hyperband_settings().plan()?.ok(),
-            Strategy::Bayesian | Strategy::Random | Strategy::Grid => Some(Plan::without_stopping()),
+        match self.hyperband() {
+            Some(hyperband) => hyperband.plan()?.ok(),
+            None => Some(Plan::without_stopping()),
         }
     }
 
@@ -268,9 +267,11 @@ impl Request {
     /// promotion is one job if trials may be promoted, or of combinations of a grid, plus one for the refit.
     pub fn max_jobs(&self) -> u32 {
         let set = |plan: Plan| if self.may_promote() { plan.jobs() } else { plan.trials() };
-        let set = || match self.strategy() {
-            Strategy::Grid => self.combinations().map(|all| u32::try_from(all).unwrap_or(u32::MAX)),
-            Strategy::Bayesian | Strategy::Random | Strategy::Hyperband => self.whole_plan().map(set),
+        let set = || {
+            if self.strategy() == Strategy::Grid {
+                return self.combinations().map(|all| u32::try_from(all).unwrap_or(u32::MAX));
+            }
+            self.whole_plan().map(set)
         };
         let set = || set().map(|jobs| jobs.saturating_add(u32::from(self.refits())));
         self.given_max_jobs().or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)

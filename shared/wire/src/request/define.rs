@@ -193,15 +193,12 @@ impl Request {
     }
 
     fn defined_strategy(&self, execution: RungExecution) -> Result<definition::Strategy, RequestError> {
-        let hyperband = match self.strategy() {
-            Strategy::Hyperband => self.hyperband_settings(),
-            Strategy::Bayesian | Strategy::Random | Strategy::Grid => {
-                return Ok(if self.stops_early() {
-                    definition::Strategy::Median
-                } else {
-                    definition::Strategy::Independent
-                });
-            }
+        let Some(hyperband) = self.hyperband() else {
+            return Ok(if self.stops_early() {
+                definition::Strategy::Median
+            } else {
+                definition::Strategy::Independent
+            });
         };
         let path = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
         let plan = hyperband
@@ -220,11 +217,7 @@ impl Request {
 
     /// Returns `Sampler`. The default is Model for the strategies Hyperband and Bayesian, and Random for strategy Random.
     pub(crate) fn sampler(&self) -> SamplerKind {
-        self.fields.controller.sampler.unwrap_or(match self.strategy() {
-            Strategy::Hyperband | Strategy::Bayesian => SamplerKind::Model,
-            Strategy::Random => SamplerKind::Random,
-            Strategy::Grid => SamplerKind::Grid,
-        })
+        self.fields.controller.sampler.unwrap_or(self.strategy().sampler().0)
     }
 
     /// Returns `NoObjectiveSeconds`. By default the decider ends only silent jobs of Hyperband, which must emit a value
@@ -260,10 +253,8 @@ impl Request {
     /// Returns the most training jobs, retries included. Those of a grid must not replace combinations, so it has one
     /// more job for each. Each retry costs money, so they are bounded like those of other strategies.
     fn jobs_with_retries(&self) -> u32 {
-        match self.strategy() {
-            Strategy::Grid => self.max_jobs().saturating_mul(2).min(MAX_TRAINING_JOBS),
-            Strategy::Bayesian | Strategy::Random | Strategy::Hyperband => self.max_jobs(),
-        }
+        let per_job = if self.strategy() == Strategy::Grid { 2 } else { 1 };
+        self.max_jobs().saturating_mul(per_job).min(MAX_TRAINING_JOBS)
     }
 
     fn limits(&self) -> Limits {

@@ -11,18 +11,77 @@ use tuning::definition::{Objective, Scheduling};
 
 use super::rungs::GivenRungExecution;
 
-/// `Strategy`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Strategy {
-    /// Each trial runs to its end. The model chooses the configurations.
-    Bayesian,
-    /// Each trial runs to its end. The configurations are random points.
-    #[default]
-    Random,
-    /// Trials are compared at rungs.
-    Hyperband,
-    /// Each trial runs to its end. Each combination of categorical values is one trial.
-    Grid,
+/// Defines enumerations whose variants are the allowed values of a member. `WORDS` has them for the table of constraints.
+macro_rules! words {
+    ($($(#[$about:meta])* $visible:vis $name:ident { $($(#[$doc:meta])* $word:ident,)* })*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+        $visible enum $name { $($(#[$doc])* $word),* }
+
+        impl $name {
+            pub(crate) const WORDS: &'static [&'static str] = &[$(stringify!($word)),*];
+        }
+    )*};
+}
+
+words! {
+    /// `Strategy`.
+    #[derive(Default, Serialize)]
+    pub Strategy {
+        /// Each trial runs to its end. The model chooses the configurations.
+        Bayesian,
+        /// Each trial runs to its end. The configurations are random points.
+        #[default]
+        Random,
+        /// Trials are compared at rungs.
+        Hyperband,
+        /// Each trial runs to its end. Each combination of categorical values is one trial.
+        Grid,
+    }
+
+    pub(crate) EpochNumbering {
+        /// A restarted job continues its numbers.
+        Absolute,
+        /// A restarted job numbers its epochs from the base.
+        PerAttempt,
+    }
+
+    pub(crate) SpotFallback {
+        /// Failing jobs are retried on demand.
+        OnDemand,
+        /// Failing jobs stay on spot instances.
+        None,
+    }
+
+    pub(crate) Refit {
+        /// No further training.
+        None,
+        /// The best configuration is trained again.
+        Best,
+    }
+
+    /// `TrainingJobEarlyStoppingType`.
+    pub(crate) EarlyStopping {
+        /// The service stops no job early.
+        Off,
+        /// The service stops jobs by its own rule.
+        Auto,
+    }
+
+    pub(crate) CompleteOnConvergence {
+        /// The tuning job goes on although it no longer improves.
+        Disabled,
+        /// The tuning job ends when it no longer improves.
+        Enabled,
+    }
+
+    /// `S3DataDistributionType`.
+    pub(crate) Distribution {
+        /// Each host gets all objects.
+        FullyReplicated,
+        /// Each host gets a part of the objects.
+        ShardedByS3Key,
+    }
 }
 
 impl Strategy {
@@ -31,6 +90,24 @@ impl Strategy {
         match self {
             Self::Hyperband => true,
             Self::Bayesian | Self::Random | Self::Grid => false,
+        }
+    }
+
+    /// Returns the sampler, and whether the request may choose another one.
+    pub(crate) fn sampler(self) -> (SamplerKind, bool) {
+        match self {
+            Self::Hyperband => (SamplerKind::Model, true),
+            Self::Random => (SamplerKind::Random, true),
+            Self::Bayesian => (SamplerKind::Model, false),
+            Self::Grid => (SamplerKind::Grid, false),
+        }
+    }
+
+    /// Returns whether only the request can say how many training jobs there are.
+    pub(crate) fn needs_jobs(self) -> bool {
+        match self {
+            Self::Bayesian | Self::Random => true,
+            Self::Hyperband | Self::Grid => false,
         }
     }
 
@@ -43,56 +120,6 @@ impl Strategy {
             Self::Grid => "Grid",
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum EpochNumbering {
-    /// A restarted job continues its numbers.
-    Absolute,
-    /// A restarted job numbers its epochs from the base.
-    PerAttempt,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum SpotFallback {
-    /// Failing jobs stay on spot instances.
-    None,
-    /// Failing jobs are retried on demand.
-    OnDemand,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum Refit {
-    /// No further training.
-    None,
-    /// The best configuration is trained again.
-    Best,
-}
-
-/// `TrainingJobEarlyStoppingType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum EarlyStopping {
-    /// The service stops no job early.
-    Off,
-    /// The service stops jobs by its own rule.
-    Auto,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum CompleteOnConvergence {
-    /// The tuning job goes on although it no longer improves.
-    Disabled,
-    /// The tuning job ends when it no longer improves.
-    Enabled,
-}
-
-/// `S3DataDistributionType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum Distribution {
-    /// Each host gets all objects.
-    FullyReplicated,
-    /// Each host gets a part of the objects.
-    ShardedByS3Key,
 }
 
 /// A part of a request.

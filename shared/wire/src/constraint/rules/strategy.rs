@@ -1,14 +1,11 @@
 //! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
 use hyperband::plan::MAX_RESOURCE;
-use search::SamplerKind;
 use serde_json::json;
 use tuning::definition::Scheduling;
 
 use super::{violation, when};
-use crate::request::{
-    NUMBER_PATTERN, RESOURCE_NAMES, Request, Strategy, Violation, compile_pattern, shortened,
-};
+use crate::request::{NUMBER_PATTERN, RESOURCE_NAMES, Request, Violation, compile_pattern, shortened};
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
 const METRICS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -54,16 +51,12 @@ pub(super) fn objective_metric(request: &Request) -> Vec<Violation> {
 
 pub(super) fn strategy_config(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.StrategyConfig";
-    let has_settings = match request.strategy() {
-        Strategy::Hyperband => true,
-        Strategy::Bayesian | Strategy::Random | Strategy::Grid => false,
-    };
     let message = format!(
         "Invalid StrategyConfig: expected none with Strategy '{}', because only Hyperband has one; remove \
          StrategyConfig or set Strategy to 'Hyperband'",
         request.strategy().word()
     );
-    when(!has_settings && request.at(path).is_some(), path, &message)
+    when(!request.strategy().compares_trials() && request.at(path).is_some(), path, &message)
 }
 
 pub(super) fn max_resource(request: &Request) -> Vec<Violation> {
@@ -146,11 +139,7 @@ pub(super) fn early_stopping(request: &Request) -> Vec<Violation> {
 
 pub(super) fn needs_jobs(request: &Request) -> Vec<Violation> {
     let path = "HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs";
-    let needed = match request.strategy() {
-        Strategy::Bayesian | Strategy::Random => true,
-        Strategy::Hyperband | Strategy::Grid => false,
-    };
-    let missing = needed && request.at(path).is_none();
+    let missing = request.strategy().needs_jobs() && request.at(path).is_none();
     let message = format!(
         "Missing MaxNumberOfTrainingJobs: it is required with Strategy '{}', which has no brackets to derive it from; \
          for example, 50",
@@ -160,11 +149,7 @@ pub(super) fn needs_jobs(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn sampler(request: &Request) -> Vec<Violation> {
-    let own = match request.strategy() {
-        Strategy::Bayesian => SamplerKind::Model,
-        Strategy::Grid => SamplerKind::Grid,
-        Strategy::Random | Strategy::Hyperband => return Vec::new(),
-    };
+    let (own, false) = request.strategy().sampler() else { return Vec::new() };
     let given = request.fields().controller.sampler.filter(|given| *given != own);
     let message = format!(
         "Invalid Sampler '{given:?}': expected none with Strategy '{0}', which chooses configurations itself; remove \

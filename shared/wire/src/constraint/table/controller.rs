@@ -2,6 +2,7 @@
 
 use super::super::{Constraint, dollars, integer, list, map, scalar, structure, text};
 use super::INSTANCE_TYPE;
+use crate::request::{EpochNumbering, Refit, SpotFallback};
 
 #[rustfmt::skip]
 pub(in super::super) static CONTROLLER: &[Constraint] = &[
@@ -19,10 +20,10 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
             "promotion"]),
     text("Controller.EpochPattern").range(1, 500).rules(&["epoch_pattern"]),
     integer("Controller.EpochBase").range(0, 1),
-    text("Controller.EpochNumbering").one_of(&["Absolute", "PerAttempt"]),
+    text("Controller.EpochNumbering").one_of(EpochNumbering::WORDS),
     text("Controller.MetricHost").max(16).pattern("algo-[1-9][0-9]*").rules(&["metric_host"]),
     integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
-    text("Controller.SpotFallback").one_of(&["OnDemand", "None"]).rules(&["spot_fallback"]),
+    text("Controller.SpotFallback").one_of(SpotFallback::WORDS).rules(&["spot_fallback"]),
     integer("Controller.MaxInterruptions").range(0, 100),
     integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
@@ -34,7 +35,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     map("Controller.InitialConfigurations[]").range(1, 30),
     text("Controller.InitialConfigurations[]{key}").range(1, 256),
     scalar("Controller.InitialConfigurations[]{}").max(256),
-    text("Controller.Refit").one_of(&["None", "Best"]).rules(&["refit"]),
+    text("Controller.Refit").one_of(Refit::WORDS).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),
     integer("Controller.InstanceCounts[]").range(1, 10_000),
     list("Controller.ScaleWithInstances").max(30).unsupported(&[], "scale the hyperparameters in the training program instead"),

@@ -2,6 +2,7 @@
 
 use super::super::{Constraint, boolean, integer, list, map, structure, text};
 use super::{INPUT_URI, KMS_KEY, NAME, S3_URI};
+use crate::request::Distribution;
 
 const ROLE: &str = r"arn:aws[a-z\-]*:iam::[0-9]{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+";
 const ALGORITHM: &str = r"(arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:[a-z\-]*/)?[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
@@ -41,7 +42,7 @@ pub(in super::super) static JOB: &[Constraint] = &[
         .one_of(&["ManifestFile", "S3Prefix", "AugmentedManifestFile", "Converse"]),
     text("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.S3Uri").required().max(1_024).pattern(INPUT_URI),
     text("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.S3DataDistributionType")
-        .one_of(&["FullyReplicated", "ShardedByS3Key"]),
+        .one_of(Distribution::WORDS),
     list("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.AttributeNames").max(16),
     text("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.AttributeNames[]").range(1, 256),
     list("TrainingJobDefinition.InputDataConfig[].DataSource.S3DataSource.InstanceGroupNames").max(5)

@@ -2,6 +2,7 @@
 
 use super::super::{Constraint, boolean, integer, list, map, structure, text};
 use super::NAME;
+use crate::request::Distribution;
 
 /// A name of a folder: not only dots.
 const CHANNEL: &str = r"[A-Za-z0-9.\-_]*[A-Za-z0-9\-_][A-Za-z0-9.\-_]*";
@@ -23,7 +24,7 @@ pub(in super::super) static TRAINING_JOB: &[Constraint] = &[
     structure("InputDataConfig[].DataSource").required(),
     structure("InputDataConfig[].DataSource.S3DataSource").required(),
     text("InputDataConfig[].DataSource.S3DataSource.S3Uri").required().min(1),
-    text("InputDataConfig[].DataSource.S3DataSource.S3DataDistributionType").one_of(&["FullyReplicated", "ShardedByS3Key"]),
+    text("InputDataConfig[].DataSource.S3DataSource.S3DataDistributionType").one_of(Distribution::WORDS),
     text("InputDataConfig[].ContentType"),
     text("InputDataConfig[].RecordWrapperType"),
     structure("OutputDataConfig").required(),

@@ -2,6 +2,7 @@
 
 use super::super::{Constraint, integer, list, number, structure, text};
 use super::NAME;
+use crate::request::{CompleteOnConvergence, EarlyStopping, Strategy};
 
 const SCALING: &[&str] = &["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"];
 const TAG: &str = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)";
@@ -16,7 +17,7 @@ const AUTOTUNE_ADVICE: &str = "it completes a request by rules that AWS does not
 pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobName").required().range(1, 32).pattern(NAME),
     structure("HyperParameterTuningJobConfig").required(),
-    text("HyperParameterTuningJobConfig.Strategy").required().one_of(&["Bayesian", "Random", "Hyperband", "Grid"])
+    text("HyperParameterTuningJobConfig.Strategy").required().one_of(Strategy::WORDS)
         .rules(&["strategy_config", "max_resource", "resource_order", "early_stopping", "needs_jobs", "promotion", "sampler", "grid"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig").rules(&["strategy_config"]),
     structure("HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig"),
@@ -58,7 +59,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     structure("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[]"),
     text("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[].Name").required().range(1, 256),
     text("HyperParameterTuningJobConfig.ParameterRanges.AutoParameters[].ValueHint").required().max(256),
-    text("HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType").one_of(&["Off", "Auto"])
+    text("HyperParameterTuningJobConfig.TrainingJobEarlyStoppingType").one_of(EarlyStopping::WORDS)
         .rules(&["early_stopping"]),
     structure("HyperParameterTuningJobConfig.TuningJobCompletionCriteria"),
     number("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.TargetObjectiveMetricValue"),
@@ -67,7 +68,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
         .min(3),
     structure("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected"),
     text("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected.CompleteOnConvergence")
-        .one_of(&["Disabled", "Enabled"]),
+        .one_of(CompleteOnConvergence::WORDS),
     integer("HyperParameterTuningJobConfig.RandomSeed").min(0),
     list("TrainingJobDefinitions").range(1, 10).unsupported(&[], LIST_ADVICE).rules(&["one_definition"]),
     structure("TrainingJobDefinitions[]").like("TrainingJobDefinition"),
