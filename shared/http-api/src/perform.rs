@@ -63,11 +63,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         *id = Some(found.clone()).filter(|found| !found.is_empty());
         match operation {
             Operation::Create { body, is_idempotent } => {
-                let submitted = self.submit.submit_as(body, caller.principal.as_deref()).await;
-                let (name, created, existed) = match submitted {
-                    Ok(definition) => (definition.name.clone(), definition.id(), false),
-                    Err(error) => self.submitted_before(error, body, *is_idempotent, caller).await?,
-                };
+                let (name, created, existed) = self.create(body, *is_idempotent, caller).await?;
                 *id = Some(created);
                 Ok(json!(CreatedTuning { arn: place.tuning_arn(&name), existed }))
             }
@@ -121,6 +117,19 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
             Operation::Decisions { after, limit, .. } => {
                 Ok(json!(self.decisions(&found, *after, *limit).await?))
             }
+        }
+    }
+
+    /// Returns the name and the ID of the submitted tuning, and whether an earlier, equal request has created it.
+    async fn create(
+        &self,
+        body: &[u8],
+        is_idempotent: bool,
+        caller: &Caller,
+    ) -> Result<(String, String, bool), ApiError> {
+        match self.submit.submit_as(body, caller.principal.as_deref()).await {
+            Ok(definition) => Ok((definition.name.clone(), definition.id(), false)),
+            Err(error) => self.submitted_before(error, body, is_idempotent, caller).await,
         }
     }
 
