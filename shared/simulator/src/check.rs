@@ -413,7 +413,7 @@ impl Checker {
     /// Returns whether the decider may conclude a job without its last lines.
     pub(crate) fn may_lack_lines(&self, id: &str, key: JobKey) -> bool {
         let job = self.books.get(id).and_then(|book| book.jobs.get(&key));
-        job.is_none_or(|job| job.settled_in_full || job.log_given_up.is_some())
+        job.is_none_or(JobBook::has_unknown_lines)
     }
 
     /// Counts a judgement: by the value that the program logged at that epoch (`exact`), or by another value.

@@ -35,7 +35,7 @@ impl JobBook {
     }
 
     /// Returns whether the decider may never know all its lines.
-    fn has_unknown_lines(&self) -> bool {
+    pub(super) fn has_unknown_lines(&self) -> bool {
         self.settled_in_full || self.is_forgotten || self.log_given_up.is_some()
     }
 }
