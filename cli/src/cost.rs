@@ -16,8 +16,8 @@ use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 use crate::arguments::{Cost, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, print_out_raw};
+use crate::stored_tuning::StoredTuning;
 use crate::text::exact as usd;
-use crate::whole::Tuning;
 
 const JOBS_PER_PAGE: usize = 200;
 /// Characters of a training job's name after the tuning's id, for the column width: `-9999-0-1`.
@@ -31,7 +31,7 @@ pub(crate) async fn cost(options: Cost) -> Result<Exit, Failure> {
 }
 
 async fn of_tuning(place: &Source, name: &str, output: Output) -> Result<Exit, Failure> {
-    let tuning = Tuning::open(place, name).await?;
+    let tuning = StoredTuning::open(place, name).await?;
     let id = &tuning.row.id;
     let mut printer = Printer { output, name_width: id.len() + KEY_WIDTH, begun: false, jobs: 0 };
     let (mut tally, mut after) = (Tally::default(), None);

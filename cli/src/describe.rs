@@ -12,7 +12,7 @@ pub(crate) async fn describe(options: Named<Source>) -> Result<Exit, Failure> {
         Output::Text => {
             let page = tunings.page(&options.name).await?;
             let logs = tunings.log_hint();
-            print_out(&format!("{}{}", page.whole(), page.see_log(&logs)));
+            print_out(&format!("{}{}", page.full_text(), page.see_log(&logs)));
         }
     }
     Ok(Exit::Done)

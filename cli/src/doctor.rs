@@ -8,16 +8,16 @@
 mod account;
 mod before;
 mod checks;
+mod evidence;
+mod examination;
 mod jobs;
 mod money;
 mod request;
-mod seen;
 mod show;
 mod stack;
 #[cfg(test)]
 mod tests;
 mod verdict;
-mod visit;
 
 use std::process;
 
@@ -30,8 +30,8 @@ use crate::question;
 use crate::remote::Remote;
 use crate::signals::Signals;
 use account::Account;
-use seen::now;
-use visit::Visit;
+use evidence::now;
+use examination::Examination;
 
 pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
     if options.before {
@@ -56,13 +56,13 @@ pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let mut signals = Signals::listen()?;
-    let mut visit = Visit::new(&remote, &account, &request, options);
-    let made = examine(&mut visit, &mut signals).await;
+    let mut examination = Examination::new(&remote, &account, &request, options);
+    let made = examine(&mut examination, &mut signals).await;
     if matches!(made, Ok(Exit::Interrupted)) {
         print_err("stopping the tuning (press Ctrl-C again to exit at once)\n");
     }
     let left = tokio::select! {
-        left = visit.clean_up() => left,
+        left = examination.clean_up() => left,
         () = signals.next() => Err(Failure::usage("interrupted during the clean-up").exit(Exit::Interrupted)),
     };
     let left = left.map_err(|failure| {
@@ -77,24 +77,24 @@ pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
         (Err(failure), Ok(())) => Err(failure),
         (Ok(Exit::Interrupted), left) => left.map(|()| Exit::Interrupted),
         (Ok(_), left) => {
-            let exit = show::show(&visit.seen, &name, options.output);
+            let exit = show::show(&examination.evidence, &name, options.output);
             left.map(|()| exit)
         }
     }
 }
 
 /// Performs the examination until it ends or a signal arrives.
-async fn examine(visit: &mut Visit<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
+async fn examine(examination: &mut Examination<'_>, signals: &mut Signals) -> Result<Exit, Failure> {
     tokio::select! {
-        prepared = visit.prepare() => prepared?,
+        prepared = examination.prepare() => prepared?,
         () = signals.next() => return Ok(Exit::Interrupted),
     }
     // Not interruptible: an aborted submission could reach the stack after the clean-up.
-    if !visit.submit().await? {
+    if !examination.submit().await? {
         return Ok(Exit::Done);
     }
     tokio::select! {
-        followed = visit.follow() => followed.map(|()| Exit::Done),
+        followed = examination.follow() => followed.map(|()| Exit::Done),
         () = signals.next() => Ok(Exit::Interrupted),
     }
 }

@@ -14,8 +14,8 @@ use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Exp
 use crate::arguments::{Explain, Named, Output};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
+use crate::stored_tuning::StoredTuning;
 use crate::text::{clean, maybe, short, table, usd, utc};
-use crate::whole::Tuning;
 
 /// Longer lists of arrivals are shortened to those near the trial and near the cutoff.
 const ARRIVALS_SHOWN: usize = 15;
@@ -28,7 +28,7 @@ const INDENT: &str = "      ";
 
 pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
     let Explain { tuning: Named { name, place, output }, trial } = options;
-    let tuning = Tuning::open(&place, &name).await?;
+    let tuning = StoredTuning::open(&place, &name).await?;
     let explained =
         explanation(&tuning.store, &tuning.row.id, &trial).await.map_err(|error| match error {
             ExplainError::Store(error) => Failure::from(error),

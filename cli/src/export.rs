@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::metrics;
 use crate::output::{json_line, print_err, print_out_raw};
 use crate::report::document_of;
-use crate::whole::Tuning;
+use crate::stored_tuning::StoredTuning;
 
 pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
     let (tuning, document) = document_of(&options.place, &options.name).await?;
@@ -36,7 +36,7 @@ pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
 
 /// Returns a line for each trial. In a data directory, it also has the curves of the metrics other than the objective, at
 /// the epochs of the objective's curve.
-async fn jsonl(tuning: &Tuning, document: &Document) -> Result<String, Failure> {
+async fn jsonl(tuning: &StoredTuning, document: &Document) -> Result<String, Failure> {
     let id = &tuning.row.id;
     let Some(records) = &tuning.jobs else {
         return Ok(document.trials.iter().map(|trial| json_line(&row(id, document, trial))).collect());

@@ -21,9 +21,9 @@ use crate::failure::Failure;
 use crate::location::Location;
 use crate::logs::end as logs;
 use crate::metrics::curves;
+use crate::stored_tuning::StoredTuning;
 use crate::text::{usd, utc, value};
 use crate::tunings::{Home, Tunings};
-use crate::whole::Tuning;
 
 /// How often a stream looks for new steps on this machine.
 const LOOK_LOCAL: Duration = Duration::from_millis(500);
@@ -138,8 +138,8 @@ impl Pages for Tunings {
 impl Tunings {
     async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
         let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
-        let opened = Tuning::of(self, described).await.map_err(|failure| of_failure(&failure))?;
-        let Tuning { store, row, place, described, .. } = opened;
+        let opened = StoredTuning::of(self, described).await.map_err(|failure| of_failure(&failure))?;
+        let StoredTuning { store, row, place, described, .. } = opened;
         let live = Live::open(&store, &place, &row.id).await?;
         let mut live = live.ok_or_else(|| unknown(name))?;
         // The copied rows of a stack do not say where its models are.
@@ -159,7 +159,7 @@ impl Tunings {
             if followed.live.is_settled() {
                 return;
             }
-            let look = if followed.live.is_ended() { LOOK_ENDED } else { self.look() };
+            let look = if followed.live.is_ended() { LOOK_ENDED } else { self.poll_interval() };
             if !waited(look, to).await {
                 return;
             }
@@ -190,7 +190,7 @@ impl Tunings {
     }
 
     /// Returns how often a stream looks for new steps.
-    fn look(&self) -> Duration {
+    fn poll_interval(&self) -> Duration {
         match &self.home {
             Home::Folder(_) => LOOK_LOCAL,
             Home::Stack(_) => LOOK_STACK,

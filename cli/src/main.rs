@@ -7,7 +7,8 @@ mod arguments;
 mod change;
 mod check;
 mod cost;
-mod cut;
+mod cut_numbers;
+
 mod data;
 mod delete;
 mod describe;
@@ -16,10 +17,11 @@ mod explain;
 mod export;
 mod failure;
 mod folder_api;
-mod front;
+
 mod init;
 mod list;
 mod live;
+mod local_server;
 mod location;
 mod log_hint;
 mod logs;
@@ -41,6 +43,7 @@ mod serve;
 mod signals;
 mod simulate;
 mod stop;
+mod stored_tuning;
 mod submit;
 mod text;
 #[cfg(feature = "aws")]
@@ -48,7 +51,6 @@ mod training_service;
 mod tunings;
 mod warning;
 mod watch;
-mod whole;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

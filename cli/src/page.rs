@@ -24,7 +24,7 @@ use crate::log_hint::LogHint;
 use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
 use job::{
-    is_billed, is_over, is_whole, last_value, was_stopped_after_last_epoch, was_stopped_early, whole_why, why,
+    is_billed, is_over, is_whole, last_value, uncut_why, was_stopped_after_last_epoch, was_stopped_early, why,
 };
 
 /// Maximum characters of a reason in a table on a terminal.
@@ -263,7 +263,7 @@ impl Page {
     }
 
     /// Returns the output of `describe`: the summary and the tables of rungs and jobs. Cuts texts only on a terminal.
-    pub(crate) fn whole(&self) -> String {
+    pub(crate) fn full_text(&self) -> String {
         let rungs = self.rung_table().map_or_else(String::new, |table| format!("\n{table}"));
         let submitted = utc(self.described.base.created_ms);
         let jobs = self.job_table(is_terminal());
@@ -354,7 +354,7 @@ impl Page {
                 own.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
                 own.cost_usd.filter(|_| priced).map_or_else(|| "-".to_owned(), exact),
                 if cut { rounded } else { uncut }(&configuration(job)),
-                if cut { short(&why(job), WHY_CHARACTERS) } else { whole_why(job) },
+                if cut { short(&why(job), WHY_CHARACTERS) } else { uncut_why(job) },
             ]
         };
         let rows: Vec<Vec<String>> = self.jobs.iter().map(row).collect();

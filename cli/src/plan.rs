@@ -3,7 +3,7 @@
 //! Simulates both values of `RungExecution`, whichever the request has. Without a price in the request, it shows no
 //! costs.
 
-mod late;
+mod late_stops;
 mod show;
 
 use hyperband::plan::Plan;
@@ -16,7 +16,7 @@ use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
 
 use crate::arguments::{self, Output};
-use crate::cut;
+use crate::cut_numbers;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out_raw};
 use crate::request;
@@ -132,7 +132,7 @@ impl Outlook {
     }
 
     fn warn(&self) -> Vec<Warning> {
-        let mut found = cut::warnings(&self.request);
+        let mut found = cut_numbers::warnings(&self.request);
         if let Some(brackets) = &self.hyperband {
             found.extend(compares_nothing(&self.request));
             found.extend(cap_admits(&self.request));

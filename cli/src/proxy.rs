@@ -8,8 +8,8 @@ use wire::events::http::{HttpRequest, HttpResponse};
 
 use crate::arguments::{ENDPOINT_VARIABLE, Proxy};
 use crate::failure::{Exit, Failure};
-use crate::front::Front;
 use crate::live;
+use crate::local_server::LocalServer;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
 use crate::signals::Signals;
@@ -21,7 +21,8 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
         Failure::usage("the endpoint of the stack is missing")
             .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
     })?;
-    let front = Front::bind(&options.listen, options.allow_remote, "acts with your AWS credentials").await?;
+    let listening =
+        LocalServer::bind(&options.listen, options.allow_remote, "acts with your AWS credentials").await?;
     let remote = Remote::connect(address).await?;
     let stack = Arc::clone(&remote.stack);
     // Missing credentials are reported now, not with the first request.
@@ -29,7 +30,7 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     let (pages, streams) = live::router(Tunings::of_stack(remote, options.place.location_options()));
     let routes = server::routes(move |request| forward(Arc::clone(&stack), request)).merge(pages);
-    let mut serving = front.serve(routes, options.output);
+    let mut serving = listening.serve(routes, options.output);
     tokio::select! {
         failure = serving.broken() => return Err(failure),
         () = signals.next() => {}

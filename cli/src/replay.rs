@@ -6,10 +6,10 @@ use use_cases::replay::{Replayed, replay as decide_again};
 use crate::arguments::{Named, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_json, print_out};
-use crate::whole::Tuning;
+use crate::stored_tuning::StoredTuning;
 
 pub(crate) async fn replay(options: Named<Source>) -> Result<Exit, Failure> {
-    let tuning = Tuning::open(&options.place, &options.name).await?;
+    let tuning = StoredTuning::open(&options.place, &options.name).await?;
     let replayed = decide_again(&tuning.store, &tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
     let Replayed { steps, facts, rulings, difference, .. } = &replayed;
     match options.output {

@@ -12,7 +12,7 @@ use crate::arguments::{Output, Report, Source};
 use crate::failure::{Exit, Failure};
 use crate::location::Location;
 use crate::output::{print_err, print_json, print_out_raw};
-use crate::whole::Tuning;
+use crate::stored_tuning::StoredTuning;
 
 pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     if options.file.as_deref() == Some(Path::new("-")) && options.output == Output::Json {
@@ -36,8 +36,8 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(Tuning, Document), Failure> {
-    let tuning = Tuning::open(source, name).await?;
+pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(StoredTuning, Document), Failure> {
+    let tuning = StoredTuning::open(source, name).await?;
     let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
     let mut document = document.ok_or_else(|| tuning.deleted())?;
     let model = tuning.described.controller.best_model.as_ref();

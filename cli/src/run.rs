@@ -35,9 +35,9 @@ use crate::output::{print_err, print_json, print_out};
 use crate::record::RunRecord;
 use crate::request;
 use crate::signals::Signals;
+use crate::stored_tuning::StoredTuning;
 use crate::tunings::Tunings;
 use crate::warning;
-use crate::whole::Tuning;
 use session::Outcome;
 pub(crate) use session::SWEEP_EVERY;
 
@@ -90,7 +90,7 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     let Resume { name, place: Place { data_dir }, output } = options;
     let tunings = Tunings::of_folder(Data::existing(&data_dir).await?);
     let described = tunings.describe(&name).await?;
-    let tuning = Tuning::of(&tunings, described).await?;
+    let tuning = StoredTuning::of(&tunings, described).await?;
     let record = RunRecord::read(&data_dir, &tuning.row.id)?.ok_or_else(|| {
         Failure::usage(format!("the command line of '{name}' is not recorded in {}", data_dir.display()))
             .hint("repeat the `hyperband run` command line that started it")

@@ -28,8 +28,8 @@ use crate::arguments::{Serve, folder_option, warn_of_idle_devices};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::folder_api::FolderApi;
-use crate::front::Front;
 use crate::live;
+use crate::local_server::LocalServer;
 use crate::output::print_err;
 use crate::record::RunRecord;
 use crate::request;
@@ -66,7 +66,8 @@ struct LocalApi {
 pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let program = command::resolve(&options.command)?;
     let data_dir = options.place.data_dir;
-    let front = Front::bind(&options.listen, options.allow_remote, "can start the training command").await?;
+    let listening =
+        LocalServer::bind(&options.listen, options.allow_remote, "can start the training command").await?;
     let record = RunRecord::here(&options.command, &options.processes);
     let devices = options.processes.device_names()?;
     let slots = options.processes.slots.unwrap_or_else(|| count(&devices).unwrap_or_else(cores));
@@ -107,7 +108,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let api = Arc::new(LocalApi::new(&host, data_dir, record, machine));
     let (pages, streams) = live::router(Tunings::of_folder(data));
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
-    let mut serving = front.serve(routes, options.output);
+    let mut serving = listening.serve(routes, options.output);
     print_err(&format!("at most {slots} training processes at once (--slots)\n"));
     let outcome = tokio::select! {
         failure = serving.broken() => Err(failure),

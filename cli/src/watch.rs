@@ -18,10 +18,10 @@ use crate::page::Page;
 use crate::progress::Progress;
 use crate::signals::Signals;
 use crate::tunings::Tunings;
-use steps::{LookError, Steps};
+use steps::{Steps, UpdateError};
 
 /// Consecutive failed updates before `watch` gives up. Each update includes several retries.
-const FAILED_LOOKS_MAX: u32 = 10;
+const FAILED_UPDATES_MAX: u32 = 10;
 /// Maximum time between two updates after failures.
 const INTERVAL_MAX: Duration = Duration::from_mins(1);
 
@@ -59,14 +59,14 @@ async fn until_end(tunings: &Tunings, name: &str, interval: Duration) -> Result<
     let mut progress = Progress::begin(&steps.follower, Since::Submission, tunings.log_hint());
     let (mut failures, mut warned) = (0_u32, false);
     loop {
-        match steps.look().await {
-            Ok(look) => {
+        match steps.update().await {
+            Ok(update) => {
                 if failures > 0 {
                     progress.note("the endpoint responds again");
                 }
                 failures = 0;
-                progress.show(&steps.follower, &look.news);
-                if look.ended {
+                progress.show(&steps.follower, &update.news);
+                if update.ended {
                     return Ok(());
                 }
                 // A copy never changes.
@@ -79,7 +79,7 @@ async fn until_end(tunings: &Tunings, name: &str, interval: Duration) -> Result<
                     ));
                 }
             }
-            Err(error) if failures.saturating_add(1) < FAILED_LOOKS_MAX && is_transient(&error) => {
+            Err(error) if failures.saturating_add(1) < FAILED_UPDATES_MAX && is_transient(&error) => {
                 if failures == 0 {
                     progress.note(&format!(
                         "warning: {error}\nhint: the tuning continues; retrying until the endpoint responds"
@@ -87,9 +87,9 @@ async fn until_end(tunings: &Tunings, name: &str, interval: Duration) -> Result<
                 }
                 failures = failures.saturating_add(1);
             }
-            Err(LookError::Client(error)) => return Err(tunings.failure(error, name).await),
-            Err(error @ LookError::Step { .. }) => return Err(Failure::endpoint(error)),
-            Err(error @ LookError::Replaced(_)) => {
+            Err(UpdateError::Client(error)) => return Err(tunings.failure(error, name).await),
+            Err(error @ UpdateError::Step { .. }) => return Err(Failure::endpoint(error)),
+            Err(error @ UpdateError::Replaced(_)) => {
                 let again = format!("hyperband watch {name}{}", tunings.location_options);
                 return Err(Failure::endpoint(error).hint(format!("watch the new one: {again}")));
             }
@@ -99,8 +99,8 @@ async fn until_end(tunings: &Tunings, name: &str, interval: Duration) -> Result<
     }
 }
 
-fn is_transient(error: &LookError) -> bool {
-    matches!(error, LookError::Client(ClientError::Busy { .. } | ClientError::Unreachable { .. }))
+fn is_transient(error: &UpdateError) -> bool {
+    matches!(error, UpdateError::Client(ClientError::Busy { .. } | ClientError::Unreachable { .. }))
 }
 
 fn print_interrupted(tunings: &Tunings, name: &str) -> Exit {

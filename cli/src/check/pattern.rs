@@ -5,7 +5,7 @@ use wire::events::logs::{Explanation, MetricPattern};
 use wire::request::{NUMBER_PATTERN, Request};
 
 use super::log::Findings;
-use crate::cut;
+use crate::cut_numbers;
 use crate::warning::{Code, Warning};
 
 pub(super) const DEFINITIONS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -36,10 +36,12 @@ pub(super) fn required(metric: &str) -> Warning {
 pub(super) fn cuts(request: &Request, log: Option<&Findings>) -> Vec<Warning> {
     let in_log = |metric: &str, regex: &str| {
         let found = log?.metrics.iter().find(|found| found.name == metric && found.regex == regex)?;
-        found.cut.as_ref().filter(|cut| !cut.is_epoch).map(|cut| cut::log_line(metric, regex, cut))
+        found.cut.as_ref().filter(|cut| !cut.is_epoch).map(|cut| cut_numbers::log_line(metric, regex, cut))
     };
     let warned = request.metric_patterns().filter_map(|(metric, regex)| {
-        captures_name(metric, regex).or_else(|| in_log(metric, regex)).or_else(|| cut::sample(metric, regex))
+        captures_name(metric, regex)
+            .or_else(|| in_log(metric, regex))
+            .or_else(|| cut_numbers::sample(metric, regex))
     });
     warned.collect()
 }

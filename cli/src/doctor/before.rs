@@ -62,10 +62,10 @@ async fn checks(
         calls.lambda.get("/2016-08-19/account-settings"),
         calls.log_groups(),
         calls.subscription_filters(),
-        prices::look(&calls.pricing, types, region),
+        prices::read(&calls.pricing, types, region),
         calls.role(role.map(|role| role.name.as_str())),
-        quotas::look(&calls.quotas, types),
-        network::look(&calls.ec2, options.vpc.as_deref(), &options.subnets),
+        quotas::read(&calls.quotas, types),
+        network::find(&calls.ec2, options.vpc.as_deref(), &options.subnets),
     );
     let home = identity::home(identity, options.principal.as_deref(), region, options.stack_name());
     let made = [
@@ -77,7 +77,7 @@ async fn checks(
     let is_caller = options.principal.is_none();
     let made: Vec<&str> =
         made.iter().filter(|(_, done)| *done && is_caller).map(|(action, _)| *action).collect();
-    let simulated = permissions::look(calls, home.as_ref(), &made).await;
+    let simulated = permissions::decisions(calls, home.as_ref(), &made).await;
     let mut findings = vec![
         quotas::judge_concurrency(&settings),
         logs::judge_group(&groups, &filters, options.stack_name()),

@@ -1,6 +1,6 @@
 //! The checks of the doctor. Each id is also the id of its row in `docs/UNVERIFIED.md`.
 
-use super::seen::Seen;
+use super::evidence::Evidence;
 use super::verdict::Verdict;
 use super::{jobs, money, stack};
 
@@ -12,12 +12,12 @@ pub(super) struct Check {
     /// The effect of a wrong assumption.
     pub(super) otherwise: &'static str,
     /// Judges the assumption by the observations.
-    pub(super) judge: fn(&Seen) -> Verdict,
+    pub(super) judge: fn(&Evidence) -> Verdict,
 }
 
 const fn check(
     id: &'static str,
-    judge: fn(&Seen) -> Verdict,
+    judge: fn(&Evidence) -> Verdict,
     assumes: &'static str,
     otherwise: &'static str,
 ) -> Check {

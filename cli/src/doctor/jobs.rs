@@ -7,7 +7,7 @@ use wire::algorithm::of_image;
 use wire::names::{TAG_DECISION, TAG_STACK, TAG_TUNING};
 
 use super::account::Answer;
-use super::seen::{Job, Seen, milliseconds};
+use super::evidence::{Evidence, Job, milliseconds};
 use super::verdict::{Verdict, missing_answer, not_answered, tenths};
 
 /// Known prefixes of `FailureReason`.
@@ -18,7 +18,7 @@ const LISTED_WITHIN_MS: i64 = 600_000;
 const SAME_MS: i64 = 1_000;
 const NO_JOB: &str = "there was no job";
 
-pub(super) fn events(seen: &Seen) -> Verdict {
+pub(super) fn events(seen: &Evidence) -> Verdict {
     let changed =
         seen.facts.iter().filter(|(_, recorded)| matches!(recorded.fact, Fact::JobStateChanged { .. }));
     let (by_event, by_look): (Vec<_>, Vec<_>) =
@@ -30,7 +30,7 @@ pub(super) fn events(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn event_times(seen: &Seen) -> Verdict {
+pub(super) fn event_times(seen: &Evidence) -> Verdict {
     let mut compared = 0_u32;
     for (key, job) in &seen.jobs {
         for (_, recorded) in seen.of_job(*key).filter(|(_, recorded)| recorded.key.starts_with("state#")) {
@@ -55,7 +55,7 @@ pub(super) fn event_times(seen: &Seen) -> Verdict {
     Verdict::Yes(format!("{compared} end times are the same in events and descriptions"))
 }
 
-pub(super) fn failure_class(seen: &Seen) -> Verdict {
+pub(super) fn failure_class(seen: &Evidence) -> Verdict {
     let failed = seen.jobs.values().find(|job| job.text("TrainingJobStatus") == "Failed");
     let Some(job) = failed else { return Verdict::not_tried("no job failed") };
     let reason = job.text("FailureReason");
@@ -63,7 +63,7 @@ pub(super) fn failure_class(seen: &Seen) -> Verdict {
     Verdict::of(CLASSES.iter().any(|class| reason.starts_with(class)), start)
 }
 
-pub(super) fn name_taken(seen: &Seen) -> Verdict {
+pub(super) fn name_taken(seen: &Evidence) -> Verdict {
     let why = seen.taken_skipped.as_deref().unwrap_or("no job ended");
     if let Some(verdict) = missing_answer(seen.taken.as_ref(), why) {
         return verdict;
@@ -78,7 +78,7 @@ pub(super) fn name_taken(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn job_shows(seen: &Seen) -> Verdict {
+pub(super) fn job_shows(seen: &Evidence) -> Verdict {
     let (mut described, mut listed) = (None, None);
     for (key, job) in &seen.jobs {
         let Some(accepted) = seen.accepted(*key) else { continue };
@@ -118,7 +118,7 @@ pub(super) fn has_our_tags(answer: &Answer) -> bool {
     [TAG_STACK, TAG_TUNING, TAG_DECISION].iter().all(|key| tags.iter().any(|tag| tag["Key"] == *key))
 }
 
-pub(super) fn tags_show(seen: &Seen) -> Verdict {
+pub(super) fn tags_show(seen: &Evidence) -> Verdict {
     let mut looked = 0_u32;
     for job in seen.jobs.values() {
         let Some(tags) = &job.tags else { continue };
@@ -141,7 +141,7 @@ pub(super) fn tags_show(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn listing(seen: &Seen) -> Verdict {
+pub(super) fn listing(seen: &Evidence) -> Verdict {
     let (after, pages) = match &seen.listed {
         None => return Verdict::not_tried(NO_JOB),
         Some((_, Err(error))) => {
@@ -169,7 +169,7 @@ pub(super) fn listing(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn objective_hyperparameter(seen: &Seen) -> Verdict {
+pub(super) fn objective_hyperparameter(seen: &Evidence) -> Verdict {
     if of_image(&seen.image).is_none_or(|algorithm| !algorithm.names.contains(&"xgboost")) {
         return Verdict::not_tried("the image is not the built-in XGBoost");
     }
@@ -184,7 +184,7 @@ pub(super) fn objective_hyperparameter(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn stop_ended(seen: &Seen) -> Verdict {
+pub(super) fn stop_ended(seen: &Evidence) -> Verdict {
     if let Some(verdict) = missing_answer(seen.ended_stop.as_ref(), "no job ended") {
         return verdict;
     }
@@ -198,7 +198,7 @@ pub(super) fn stop_ended(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn job_absent(seen: &Seen) -> Verdict {
+pub(super) fn job_absent(seen: &Evidence) -> Verdict {
     let Some((described, stopped)) = &seen.absent else { return Verdict::not_tried("no request was sent") };
     if let Some(verdict) = missing_answer(Some(described), "") {
         return verdict;
@@ -232,7 +232,7 @@ fn answer_text(answer: &Answer) -> String {
     answer.as_ref().map_or_else(ToString::to_string, |_| "the call succeeded".to_owned())
 }
 
-pub(super) fn stop_starting(seen: &Seen) -> Verdict {
+pub(super) fn stop_starting(seen: &Evidence) -> Verdict {
     let mut stopped =
         seen.jobs.values().filter_map(|job| job.before_stop.as_ref().map(|before| (job, before)));
     let Some((job, before)) = stopped.next() else { return Verdict::not_tried("no job was ordered to stop") };

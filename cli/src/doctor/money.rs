@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tuning::unit::limits::{STARTUP_ALLOWANCE_SECONDS, STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS};
 
+use super::evidence::{Evidence, Job};
 use super::request::{MAX_RUNTIME_SECONDS, MAX_WAIT_SECONDS};
-use super::seen::{Job, Seen};
 use super::verdict::{Verdict, tenths};
 use crate::text::usd;
 
@@ -22,13 +22,13 @@ const NO_LIMIT: &str = "no job reached its time limit; use a program that trains
 const HOW: &str = "use --input with some gigabytes, and a program that saves a model of some gigabytes";
 
 /// Returns the jobs with a bill, and their billed seconds.
-fn billed(seen: &Seen) -> impl Iterator<Item = (&Job, u64)> {
+fn billed(seen: &Evidence) -> impl Iterator<Item = (&Job, u64)> {
     seen.jobs
         .values()
         .filter_map(|job| job.final_bill.or(job.bill.map(|(_, bill)| bill)).map(|bill| (job, bill)))
 }
 
-pub(super) fn spot_bill(seen: &Seen) -> Verdict {
+pub(super) fn spot_bill(seen: &Evidence) -> Verdict {
     if !seen.spot {
         return Verdict::not_tried("the doctor ran without --spot");
     }
@@ -55,7 +55,7 @@ fn exceeding_cause(job: &Job) -> Option<&'static str> {
 }
 
 /// Returns the first job that reached its time limit.
-fn limited(seen: &Seen) -> Option<&Job> {
+fn limited(seen: &Evidence) -> Option<&Job> {
     seen.jobs.values().find(|job| job.text("SecondaryStatus") == "MaxRuntimeExceeded")
 }
 
@@ -82,7 +82,7 @@ impl Phases {
     }
 }
 
-pub(super) fn past_limit(seen: &Seen) -> Verdict {
+pub(super) fn past_limit(seen: &Evidence) -> Verdict {
     if seen.spot {
         return Verdict::not_tried(DISCOUNT);
     }
@@ -111,7 +111,7 @@ pub(super) fn past_limit(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn limit_start(seen: &Seen) -> Verdict {
+pub(super) fn limit_start(seen: &Evidence) -> Verdict {
     let Some(job) = limited(seen) else { return Verdict::not_tried(NO_LIMIT) };
     if job.phase("Training").is_none() && job.phase("Downloading").is_some() {
         return Verdict::Yes("the time limit ended the job during its download".to_owned());
@@ -137,7 +137,7 @@ fn to_ms(seconds: u64) -> i64 {
     i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX)
 }
 
-pub(super) fn interval(seen: &Seen) -> Verdict {
+pub(super) fn interval(seen: &Evidence) -> Verdict {
     if seen.spot {
         return Verdict::not_tried(DISCOUNT);
     }
@@ -157,7 +157,7 @@ pub(super) fn interval(seen: &Seen) -> Verdict {
     )
 }
 
-pub(super) fn shows(seen: &Seen) -> Verdict {
+pub(super) fn shows(seen: &Evidence) -> Verdict {
     let mut latest = None;
     for job in seen.jobs.values() {
         let Some(end) = job.time("TrainingEndTime") else { continue };
@@ -183,7 +183,7 @@ pub(super) fn shows(seen: &Seen) -> Verdict {
     )
 }
 
-pub(super) fn prices(seen: &Seen) -> Verdict {
+pub(super) fn prices(seen: &Evidence) -> Verdict {
     match &seen.unpriced {
         Some(message) => Verdict::No(message.clone()),
         None if seen.submitted.is_none() => Verdict::not_tried("nothing was submitted"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use wire::request::usd as micro_usd;
 
 use super::checks::CHECKS;
-use super::seen::Seen;
+use super::evidence::Evidence;
 use super::verdict::Verdict;
 use crate::arguments::Output;
 use crate::failure::Exit;
@@ -16,7 +16,7 @@ const DOCUMENT: &str = "docs/UNVERIFIED.md";
 pub(super) const WORD_WIDTH: usize = 9;
 
 /// Prints the verdict of each check and returns the exit code.
-pub(super) fn show(seen: &Seen, name: &str, output: Output) -> Exit {
+pub(super) fn show(seen: &Evidence, name: &str, output: Output) -> Exit {
     let verdicts: Vec<Verdict> = CHECKS.iter().map(|check| (check.judge)(seen)).collect();
     match output {
         Output::Json => print_json(&as_json(&verdicts, seen, name)),
@@ -25,13 +25,13 @@ pub(super) fn show(seen: &Seen, name: &str, output: Output) -> Exit {
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::No(_))) { Exit::Failed } else { Exit::Done }
 }
 
-fn as_json(verdicts: &[Verdict], seen: &Seen, name: &str) -> Value {
+fn as_json(verdicts: &[Verdict], seen: &Evidence, name: &str) -> Value {
     let checks = CHECKS.iter().zip(verdicts).map(|(check, verdict)| {
         let mut shown = json!({
             "Check": check.id,
             "Verdict": verdict.word(),
             "Assumption": check.assumes,
-            "Seen": verdict.evidence(),
+            "Evidence": verdict.evidence(),
         });
         if matches!(verdict, Verdict::No(_)) {
             shown["IfWrong"] = json!(check.otherwise);
@@ -45,7 +45,7 @@ fn as_json(verdicts: &[Verdict], seen: &Seen, name: &str) -> Value {
     })
 }
 
-fn as_text(verdicts: &[Verdict], seen: &Seen, name: &str) -> String {
+fn as_text(verdicts: &[Verdict], seen: &Evidence, name: &str) -> String {
     let mut lines = Vec::new();
     let indent = " ".repeat(WORD_WIDTH);
     for (check, verdict) in CHECKS.iter().zip(verdicts) {

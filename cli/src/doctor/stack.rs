@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use tuning::log::fact::{Fact, JobKey, MetricLine};
 use wire::names::log_stream;
 
-use super::seen::Seen;
+use super::evidence::Evidence;
 use super::verdict::{Verdict, missing_answer, tenths};
 
 const DELIVERED_WITHIN_MS: i64 = 60_000;
 const CLOCKS_WITHIN_MS: i64 = 60_000;
 const NO_LINE: &str = "no job printed a line with a number";
 
-pub(super) fn rights(seen: &Seen) -> Verdict {
+pub(super) fn rights(seen: &Evidence) -> Verdict {
     let any = |wanted: fn(&Fact) -> bool| seen.facts.iter().any(|(_, recorded)| wanted(&recorded.fact));
     for (_, recorded) in &seen.facts {
         if let Fact::StartRefused { message: reason, .. } | Fact::ActionDeferred { reason, .. } =
@@ -31,13 +31,13 @@ pub(super) fn rights(seen: &Seen) -> Verdict {
     }
 }
 
-fn streams(seen: &Seen) -> Vec<&str> {
+fn streams(seen: &Evidence) -> Vec<&str> {
     let found = seen.streams.as_ref().and_then(|answer| answer.as_ref().ok());
     let list = found.and_then(|answer| answer["logStreams"].as_array()).into_iter().flatten();
     list.filter_map(|stream| stream["logStreamName"].as_str()).collect()
 }
 
-pub(super) fn log_streams(seen: &Seen) -> Verdict {
+pub(super) fn log_streams(seen: &Evidence) -> Verdict {
     if let Some(verdict) = missing_answer(seen.streams.as_ref(), "no job ended") {
         return verdict;
     }
@@ -54,7 +54,7 @@ pub(super) fn log_streams(seen: &Seen) -> Verdict {
 
 /// Returns the lines that reached the stack: whether by the subscription, when the doctor read them, their job, the
 /// line.
-fn lines(seen: &Seen) -> impl Iterator<Item = (bool, i64, JobKey, &MetricLine)> {
+fn lines(seen: &Evidence) -> impl Iterator<Item = (bool, i64, JobKey, &MetricLine)> {
     let logged = seen.facts.iter().filter_map(|(at, recorded)| {
         let Fact::MetricsLogged { job, lines, .. } = &recorded.fact else { return None };
         Some((recorded.key.starts_with("logs#"), *at, *job, lines))
@@ -62,7 +62,7 @@ fn lines(seen: &Seen) -> impl Iterator<Item = (bool, i64, JobKey, &MetricLine)> 
     logged.flat_map(|(delivered, at, job, lines)| lines.iter().map(move |line| (delivered, at, job, line)))
 }
 
-pub(super) fn log_ids(seen: &Seen) -> Verdict {
+pub(super) fn log_ids(seen: &Evidence) -> Verdict {
     if let Some(verdict) = missing_answer(seen.lines.as_ref(), "no job ended") {
         return verdict;
     }
@@ -90,7 +90,7 @@ pub(super) fn log_ids(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn log_delivery(seen: &Seen) -> Verdict {
+pub(super) fn log_delivery(seen: &Evidence) -> Verdict {
     let soonest = lines(seen)
         .filter(|(delivered, ..)| *delivered)
         .map(|(_, at, _, line)| at.saturating_sub(line.at.0))
@@ -107,7 +107,7 @@ pub(super) fn log_delivery(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn signature(seen: &Seen) -> Verdict {
+pub(super) fn signature(seen: &Evidence) -> Verdict {
     match (seen.signed, seen.submitted) {
         (true, Some(_)) => Verdict::Yes("the submission was accepted".to_owned()),
         (false, _) => Verdict::not_tried("no request was signed for execute-api"),
@@ -115,7 +115,7 @@ pub(super) fn signature(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn tuning_ends(seen: &Seen) -> Verdict {
+pub(super) fn tuning_ends(seen: &Evidence) -> Verdict {
     if seen.submitted.is_none() {
         return Verdict::not_tried("nothing was submitted");
     }
@@ -129,7 +129,7 @@ pub(super) fn tuning_ends(seen: &Seen) -> Verdict {
     }
 }
 
-pub(super) fn clocks(seen: &Seen) -> Verdict {
+pub(super) fn clocks(seen: &Evidence) -> Verdict {
     let created = seen.tuning.as_ref().map(|tuning| tuning.base.created_ms);
     let (Some(created), Some((before, after))) = (created, seen.submitted) else {
         return Verdict::not_tried("nothing was submitted");

@@ -11,7 +11,7 @@ use wire::describe::{Totals, TuningJob};
 
 use super::account::Answer;
 use super::checks::CHECKS;
-use super::seen::{Job, Seen};
+use super::evidence::{Evidence, Job};
 use super::verdict::Verdict;
 
 const START: i64 = 1_789_000_000_000;
@@ -37,7 +37,7 @@ fn tuning() -> TuningJob {
     serde_json::from_value(described).unwrap()
 }
 
-fn totals(seen: &mut Seen) -> &mut Totals {
+fn totals(seen: &mut Evidence) -> &mut Totals {
     &mut seen.tuning.as_mut().unwrap().controller.totals
 }
 
@@ -108,7 +108,7 @@ fn line(key: &str, id: &str) -> (i64, Recorded) {
 }
 
 /// Observations that confirm all assumptions.
-fn seen() -> Seen {
+fn seen() -> Evidence {
     let first = Job {
         name: "doctor-a-000000-0-0-1".to_owned(),
         first: Some(START - 58_000),
@@ -133,7 +133,7 @@ fn seen() -> Seen {
     };
     let page = |name: &str, created: i64| json!({"TrainingJobSummaries": [{"TrainingJobName": name, "CreationTime": seconds(created)}]});
     let pages = vec![page(&first.name, START - 60_000), page(&second.name, END)];
-    Seen {
+    Evidence {
         signed: true,
         spot: false,
         image: "683313688378.dkr.ecr.us-east-1.amazonaws.com/sagemaker-xgboost:1.7-1".to_owned(),
@@ -163,14 +163,14 @@ fn seen() -> Seen {
     }
 }
 
-fn verdict(id: &str, seen: &Seen) -> Verdict {
+fn verdict(id: &str, seen: &Evidence) -> Verdict {
     let check = CHECKS.iter().find(|check| check.id == id).unwrap();
     (check.judge)(seen)
 }
 
 /// Applies `change` to [`seen`] and asserts the verdict of the check `id`.
 #[track_caller]
-fn check(id: &str, word: &str, change: impl FnOnce(&mut Seen)) {
+fn check(id: &str, word: &str, change: impl FnOnce(&mut Evidence)) {
     let mut seen = seen();
     change(&mut seen);
     let found = verdict(id, &seen);
@@ -178,13 +178,13 @@ fn check(id: &str, word: &str, change: impl FnOnce(&mut Seen)) {
     assert!(!found.evidence().is_empty(), "{id}");
 }
 
-fn first(seen: &mut Seen) -> &mut Job {
+fn first(seen: &mut Evidence) -> &mut Job {
     seen.jobs.get_mut(&KEY).unwrap()
 }
 
 #[test]
 fn confirmed_assumptions_are_yes_and_unobserved_ones_are_not_tried() {
-    let (all, nothing) = (seen(), Seen::default());
+    let (all, nothing) = (seen(), Evidence::default());
     for wanted in CHECKS {
         let expected = match wanted.id {
             // No spot instances, and no failed job.
@@ -254,7 +254,8 @@ fn bills_and_limits_of_a_job_with_download_and_upload() {
         (&[("Downloading", 0, 180)], "not tried", "yes"),
     ];
     for (phases, bill, limit) in jobs {
-        let change = |seen: &mut Seen| first(seen).last["SecondaryStatusTransitions"] = transitions(phases);
+        let change =
+            |seen: &mut Evidence| first(seen).last["SecondaryStatusTransitions"] = transitions(phases);
         check("bill-past-limit", bill, change);
         check("limit-start", limit, change);
     }
@@ -297,7 +298,7 @@ fn names_and_listings() {
     check("tags-show", "no", |seen| first(seen).tags = Some(Ok(tags(&OURS[..2]))));
     check("tags-show", "not tried", |seen| first(seen).tags = Some(Err(denied())));
     let listed = |change: fn(&mut Vec<Value>)| {
-        move |seen: &mut Seen| change(seen.listed.as_mut().unwrap().1.as_mut().unwrap())
+        move |seen: &mut Evidence| change(seen.listed.as_mut().unwrap().1.as_mut().unwrap())
     };
     check("listing", "no", listed(|pages| pages.reverse()));
     check("listing", "no", listed(|pages| drop(pages.pop())));
@@ -340,8 +341,9 @@ fn stops() {
     check("stop-ended", "no", |seen| seen.ended_stop = Some(Err(refused("InternalError", ENDED))));
     check("stop-ended", "no", |seen| seen.ended_stop = Some(Ok(Value::Null)));
     check("stop-ended", "not tried", |seen| seen.ended_stop = Some(Err(denied())));
-    let absent =
-        |described: Answer, stopped: Answer| move |seen: &mut Seen| seen.absent = Some((described, stopped));
+    let absent = |described: Answer, stopped: Answer| {
+        move |seen: &mut Evidence| seen.absent = Some((described, stopped))
+    };
     let not_found = || Err(refused("ResourceNotFound", "nothing"));
     check("job-absent", "yes", absent(not_found(), not_found()));
     check("job-absent", "yes", absent(not_found(), Err(denied())));
@@ -349,7 +351,7 @@ fn stops() {
     check("job-absent", "no", absent(Err(refused("ValidationException", "?")), not_found()));
     check("job-absent", "not tried", absent(Err(denied()), not_found()));
     let stopped = |member: &'static str, value: Value| {
-        move |seen: &mut Seen| seen.jobs.get_mut(&SECOND).unwrap().last[member] = value
+        move |seen: &mut Evidence| seen.jobs.get_mut(&SECOND).unwrap().last[member] = value
     };
     check("stop-starting", "no", stopped("TrainingJobStatus", json!("Completed")));
     check("stop-starting", "not tried", stopped("TrainingJobStatus", json!("Stopping")));
@@ -370,7 +372,7 @@ fn stops() {
 #[test]
 fn logs() {
     let named = |name: &'static str| {
-        move |seen: &mut Seen| seen.streams = Some(Ok(json!({"logStreams": [{"logStreamName": name}]})))
+        move |seen: &mut Evidence| seen.streams = Some(Ok(json!({"logStreams": [{"logStreamName": name}]})))
     };
     check("log-streams", "yes", named("job/algo-2-1789000000123"));
     check("log-streams", "no", named("job/algo-1"));

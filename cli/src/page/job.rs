@@ -23,7 +23,7 @@ pub(super) fn why(job: &TrainingJobSummary) -> String {
 }
 
 /// Like [`why`], but returns the whole failure reason, on one line.
-pub(super) fn whole_why(job: &TrainingJobSummary) -> String {
+pub(super) fn uncut_why(job: &TrainingJobSummary) -> String {
     let own = &job.controller;
     let Some(reason) = job.failure_reason.as_deref().filter(|_| own.stop_reason.is_none()) else {
         return why(job);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use wire::request::{RungExecution, RungsWhy};
 
-use super::late::{LateStops, dollars, thousandths, time};
+use super::late_stops::{LateStops, dollars, thousandths, time};
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, table, usd};
 use crate::warning;

@@ -69,7 +69,7 @@ impl Ends {
                     |error| format!("warning: the table fails: {error}\n"),
                 ));
             }
-            if let Err(failure) = self.look().await {
+            if let Err(failure) = self.update().await {
                 // The table may work again.
                 failure.print();
                 sleep(IDLE).await;
@@ -82,7 +82,7 @@ impl Ends {
         }
     }
 
-    async fn look(&mut self) -> Result<(), Failure> {
+    async fn update(&mut self) -> Result<(), Failure> {
         let active = active(&self.store).await?;
         self.known.retain(|id, ended| !*ended || active.contains(id));
         for id in active {
@@ -91,7 +91,7 @@ impl Ends {
         let open: Vec<String> =
             self.known.iter().filter(|(_, ended)| !**ended).map(|(id, _)| id.clone()).collect();
         for id in open {
-            match self.look_at(&id).await {
+            match self.update_one(&id).await {
                 Ok(()) => {
                     self.failing.remove(&id);
                 }
@@ -103,7 +103,7 @@ impl Ends {
         Ok(())
     }
 
-    async fn look_at(&mut self, id: &str) -> Result<(), Failure> {
+    async fn update_one(&mut self, id: &str) -> Result<(), Failure> {
         if self.store.head(id).await?.is_none() {
             // It was deleted.
             self.known.remove(id);

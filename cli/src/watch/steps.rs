@@ -28,14 +28,14 @@ pub(super) struct Steps<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Update {
     pub(super) news: Vec<Event>,
     pub(super) ended: bool,
 }
 
 /// Why an update failed.
 #[derive(Debug, Error)]
-pub(super) enum LookError {
+pub(super) enum UpdateError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// For example, the stack is newer than this program.
@@ -58,20 +58,20 @@ impl<'a> Steps<'a> {
         Ok(Self { client, name, id: None, follower: Follower::from_start(Arc::new(tuning)) })
     }
 
-    pub(super) async fn look(&mut self) -> Result<Look, LookError> {
+    pub(super) async fn update(&mut self) -> Result<Update, UpdateError> {
         // Before the decisions: an ended tuning makes no more decisions.
         let described = self.client.describe(&self.name).await?;
         let mut news = Vec::new();
         loop {
             let page: DecisionPage<Value> = self.client.decisions(&self.name, self.follower.step).await?;
             if *self.id.get_or_insert_with(|| page.tuning_job_id.clone()) != page.tuning_job_id {
-                return Err(LookError::Replaced(self.name.clone()));
+                return Err(UpdateError::Replaced(self.name.clone()));
             }
             for value in page.steps {
                 // The steps of a tuning have consecutive numbers.
                 let number = self.follower.step.saturating_add(1);
                 let step: Step = serde_json::from_value(value)
-                    .map_err(|error| LookError::Step { number, cause: error.to_string() })?;
+                    .map_err(|error| UpdateError::Step { number, cause: error.to_string() })?;
                 news.extend(self.follower.take(&step));
             }
             if page.next_token.is_none() {
@@ -81,7 +81,7 @@ impl<'a> Steps<'a> {
         let totals = &described.controller.totals;
         let ledger = &mut self.follower.state.ledger;
         (ledger.spent, ledger.reserved, ledger.cap) = (totals.spent_usd, totals.reserved_usd, totals.cap_usd);
-        Ok(Look { news, ended: described.base.is_ended() })
+        Ok(Update { news, ended: described.base.is_ended() })
     }
 }
 

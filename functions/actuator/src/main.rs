@@ -10,7 +10,7 @@ use aws::invocation::Function;
 use lambda::settings::{SettingsError, setting};
 use lambda::{Call, Program, outcomes};
 use sagemaker::actuator::{Settings, actuator};
-use use_cases::perform::Acts;
+use use_cases::perform::ActionBatch;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -22,7 +22,7 @@ async fn main() -> ExitCode {
     let account = account().await;
     let (actuator, itself) = (actuator(&account, &settings), Function::new(&account, name));
     let handle = async |call: &mut Call| {
-        let (time, mut done) = (call.deadline, Acts::default());
+        let (time, mut done) = (call.deadline, ActionBatch::default());
         let work = actuator.handle_handing_over(&call.event, &itself, || time.has_time(), &mut done);
         // Each record has its own result, so the invocation as a whole never fails. Records cut off by time are not done.
         time.within(work).await;

@@ -11,7 +11,7 @@ use aws_sdk_lambda::config::timeout::TimeoutConfig;
 use aws_sdk_lambda::primitives::Blob;
 use aws_sdk_lambda::types::InvocationType;
 use serde_json::Value;
-use use_cases::ports::{Elsewhere, HandOverError};
+use use_cases::ports::{HandOver, HandOverError};
 
 /// Maximum attempts to send a payload.
 const TRIES: u32 = 2;
@@ -40,7 +40,7 @@ impl Function {
     }
 }
 
-impl Elsewhere for Function {
+impl HandOver for Function {
     async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
         let sent = self
             .client

@@ -9,7 +9,7 @@ use aws::{SdkConfig, limited};
 use aws_sdk_lambda::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use loopback::{Request, Response, serve};
 use serde_json::{Value, json};
-use use_cases::ports::{Elsewhere, HandOverError};
+use use_cases::ports::{HandOver, HandOverError};
 
 /// Hands a payload over to an endpoint that answers with these statuses in turn. Returns the result and the requests.
 async fn hand_over(statuses: &'static [u16]) -> (Result<(), HandOverError>, Vec<Request>) {

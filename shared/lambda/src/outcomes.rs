@@ -2,7 +2,7 @@
 //!
 //! Pure. Success is counted and not logged. Each failure is logged with the tuning, job or action that it concerns.
 
-mod acts;
+mod actions;
 mod decided;
 mod recorded;
 mod swept;
@@ -19,7 +19,7 @@ use wire::stored::StoredError;
 
 use crate::Failure;
 
-pub use acts::acts;
+pub use actions::acts;
 pub use decided::decided;
 pub use recorded::recorded;
 pub use swept::swept;

@@ -14,7 +14,7 @@ use tuning::unit::time::{Millis, Time};
 use use_cases::batch::{Part, Progress, Unreadable};
 use use_cases::decide::Decided;
 use use_cases::job_events::{About, RecordError, Recorded};
-use use_cases::perform::{Act, Acts, Effect, Performed};
+use use_cases::perform::{ActionBatch, ActionResult, Effect, Performed};
 use use_cases::ports::table::TableError;
 use use_cases::ports::training::TrainingJobsError;
 use use_cases::store::StoreError;
@@ -52,9 +52,10 @@ fn decided(progress: Progress, steps: Vec<Step>) -> Decided {
     Decided { parts: vec![part(progress, steps)], unreadable: Vec::new() }
 }
 
-fn act(action: &str, performed: Performed) -> Acts {
-    let done = Act { action: action.to_owned(), performed: Some(performed), ..Act::default() };
-    Acts { parts: vec![part(Progress::Done, done)], unreadable: Vec::new() }
+fn act(action: &str, performed: Performed) -> ActionBatch {
+    let done =
+        ActionResult { action: action.to_owned(), performed: Some(performed), ..ActionResult::default() };
+    ActionBatch { parts: vec![part(Progress::Done, done)], unreadable: Vec::new() }
 }
 
 fn throttled() -> StoreError {

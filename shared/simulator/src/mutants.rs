@@ -14,7 +14,7 @@ use tuning::planted::{Mutation, is_on};
 use tuning::unit::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
 use use_cases::ports::table::Write;
-use use_cases::ports::{Bus, BusError, Clock, Elsewhere, HandOverError, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, HandOver, HandOverError, Prices, PricesError, Timer};
 
 use crate::site::Function;
 use crate::world::ports::Port;
@@ -98,7 +98,7 @@ impl Bus for Mutant {
     }
 }
 
-impl Elsewhere for Mutant {
+impl HandOver for Mutant {
     async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
         self.port.hand_over(payload).await
     }

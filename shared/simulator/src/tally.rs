@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 
 use use_cases::decide::Decided;
 use use_cases::job_events::{About, RecordError, Recorded};
-use use_cases::perform::Acts;
+use use_cases::perform::ActionBatch;
 use use_cases::ports::usage::Usage;
 use use_cases::store::StoreError;
 use use_cases::sweep::Swept;
@@ -93,7 +93,7 @@ pub enum InvocationResult<'a> {
     /// Of a batch of facts.
     Decided(&'a Decided),
     /// Of a batch of actions.
-    Acts(&'a Acts),
+    ActionBatch(&'a ActionBatch),
     /// Of a sweep, with its duration in ms.
     Swept(&'a Result<Swept, StoreError>, i64),
 }

@@ -11,14 +11,14 @@ mod decision;
 mod grant;
 mod hand_over;
 pub(crate) mod log;
-mod look;
 mod notice;
 mod pool;
 mod read;
+mod silence;
 mod start;
 mod stop;
 
-pub use batch::{Act, Acts};
+pub use batch::{ActionBatch, ActionResult};
 pub(crate) use decision::Announcement;
 pub use decision::TRIAL_DECISION;
 pub use notice::{CAPACITY_ALARM, COST_ALARM, TUNING_STATE_CHANGE};
@@ -275,7 +275,9 @@ where
                 self.read_rest(id, *job, *ordered..*ended, *at_once, row.tries, pages).await
             }
             Order::Read(ReadOrder::Log { job, streams }) => self.read(id, *job, *streams, pages).await,
-            Order::Read(ReadOrder::Silence { job, since }) => self.look(id, *job, *since, pages).await,
+            Order::Read(ReadOrder::Silence { job, since }) => {
+                self.check_silence(id, *job, *since, pages).await
+            }
             Order::Pool(PoolOrder::Read { job, n, last }) => self.read_pool(id, *job, *n, *last).await,
             Order::Pool(PoolOrder::Release { job }) => self.release_pool(id, *job).await,
             Order::Grant(GrantOrder::Request { n, least, wanted }) => {

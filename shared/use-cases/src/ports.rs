@@ -50,7 +50,7 @@ pub enum BusError {
 }
 
 /// Another invocation of the actuator's function, which the service queues and runs at least once, on its own.
-pub trait Elsewhere: Send + Sync {
+pub trait HandOver: Send + Sync {
     /// Hands `payload` over to another invocation, and returns without waiting for it. After an error, the payload may
     /// have been handed over all the same.
     fn hand_over(

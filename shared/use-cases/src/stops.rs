@@ -24,7 +24,7 @@ pub(crate) async fn list<T: Table>(table: &T, id: &str, fact: &Recorded) -> Resu
 }
 
 /// Returns whether a stored request to stop the tuning or one of its live jobs is not folded into `state`.
-pub(crate) async fn is_unheard<T: Table>(
+pub(crate) async fn is_unfolded<T: Table>(
     store: &Store<T>,
     id: &str,
     state: &State,

@@ -19,12 +19,12 @@
 mod bills;
 mod lease;
 mod limits;
-mod look;
 mod meter;
 mod orphans;
+mod retention;
 mod round;
 mod run;
-mod tidy;
+mod silence;
 mod tuning;
 
 use std::sync::Arc;
@@ -230,9 +230,9 @@ where
     async fn do_rest(&self, run: &mut Run, idle: bool) {
         self.read_bills(run).await;
         self.list_all(run, if idle { WHOLE } else { LIST_SHARE }).await;
-        self.look(run).await;
+        self.check_silence(run).await;
         self.confirm_bills(run).await;
-        self.tidy(run).await;
+        self.enforce_retention(run).await;
     }
 
     async fn publish(&self, run: &mut Run) {

@@ -75,7 +75,7 @@ impl LogWriter for LogMeter {
             InvocationResult::Decided(decided) => {
                 outcomes::decided(decided, Time(now), &mut report);
             }
-            InvocationResult::Acts(acts) => {
+            InvocationResult::ActionBatch(acts) => {
                 outcomes::acts(acts, &mut report);
             }
             InvocationResult::Swept(swept, ms) => {

@@ -36,7 +36,7 @@ pub(super) struct Network {
 }
 
 /// Describes the VPC, or the VPC of the subnets. `None` if there is neither.
-pub(super) async fn look(service: &Service<'_>, vpc: Option<&str>, subnets: &[String]) -> Option<Network> {
+pub(super) async fn find(service: &Service<'_>, vpc: Option<&str>, subnets: &[String]) -> Option<Network> {
     let mut network = Network {
         subnets: subnets.to_vec(),
         described: None,

@@ -44,7 +44,7 @@ pub(super) enum Simulated {
 }
 
 /// Simulates all actions. `made`: actions that the principal just performed.
-pub(super) async fn look(calls: &Calls<'_>, home: Option<&Home>, made: &[&str]) -> Simulated {
+pub(super) async fn decisions(calls: &Calls<'_>, home: Option<&Home>, made: &[&str]) -> Simulated {
     let Some(home) = home else {
         return Simulated::Skipped(
             "the caller is unknown".to_owned(),

@@ -25,7 +25,7 @@ pub(super) enum Price {
 
 /// Looks up each of `types`, and then the volume. Queries exactly as the stack does. `None` if the usage types of the
 /// Region are unknown.
-pub(super) async fn look(
+pub(super) async fn read(
     service: &Service<'_>,
     types: &[String],
     region: &str,

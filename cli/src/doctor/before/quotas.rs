@@ -57,7 +57,7 @@ fn spot(instance_type: &str) -> String {
 }
 
 /// Reads the quotas of `types`. A quota without an applied value has its default.
-pub(super) async fn look(service: &Service<'_>, types: &[String]) -> Quotas {
+pub(super) async fn read(service: &Service<'_>, types: &[String]) -> Quotas {
     let mut found = BTreeMap::new();
     let wanted: Vec<String> = types.iter().flat_map(|kind| [training(kind), spot(kind)]).collect();
     for operation in ["ListServiceQuotas", "ListAWSDefaultServiceQuotas"] {

@@ -19,7 +19,7 @@ use use_cases::batch::Batch;
 use use_cases::decide::{Decided, Decider};
 use use_cases::job_events::{About, JobEvents, RecordError, Recorded};
 use use_cases::job_logs::JobLogs;
-use use_cases::perform::Acts;
+use use_cases::perform::ActionBatch;
 use use_cases::ports::Clock;
 use use_cases::store::Store;
 use use_cases::sweep::Sweeper;
@@ -113,7 +113,7 @@ async fn perform(mut batches: mpsc::Receiver<Vec<Value>>, actuator: Arc<LocalAct
             running.spawn(async move {
                 let mut batch = vec![record];
                 for delivery in 0..DELIVERIES_MAX {
-                    let mut done = Acts::default();
+                    let mut done = ActionBatch::default();
                     actuator.handle(&event(batch.clone()), || true, &mut done).await;
                     batch = failed(&done, batch);
                     if batch.is_empty() {

@@ -13,7 +13,7 @@ use use_cases::job_events::{About, JobEvents, RecordError};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup::{self, LookupError};
 use use_cases::pace::Pace;
-use use_cases::perform::{ABANDONED, Acts, Actuator, CLAIM, LOG_LAG};
+use use_cases::perform::{ABANDONED, ActionBatch, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, Silence, Sweeper};
@@ -230,14 +230,14 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
                 done.answer()
             }
             Consumer::Actuator => {
-                let mut done = Acts::default();
+                let mut done = ActionBatch::default();
                 let (actuator, starts) = (actuator(&process), lock(&process.port.world).plan.starts);
                 if starts == Starts::HandedOver {
                     actuator.handle_handing_over(&event, &process.port, || true, &mut done).await;
                 } else {
                     actuator.handle(&event, || true, &mut done).await;
                 }
-                lock(&process.port.world).count_log(InvocationResult::Acts(&done));
+                lock(&process.port.world).count_log(InvocationResult::ActionBatch(&done));
                 done.answer()
             }
         };

@@ -11,7 +11,7 @@ use use_cases::ports::table::{Page, Query, Table, TableError, Write};
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
-use use_cases::ports::{Bus, BusError, Clock, Elsewhere, HandOverError, Prices, PricesError, Timer};
+use use_cases::ports::{Bus, BusError, Clock, HandOver, HandOverError, Prices, PricesError, Timer};
 use wire::item::{Item, Key};
 
 use super::call::{Call, Mishap, call, pause, time_out};
@@ -180,7 +180,7 @@ impl Bus for Port {
     }
 }
 
-impl Elsewhere for Port {
+impl HandOver for Port {
     async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
         let made = Call { op: Op::HandOver, on: payload.to_string() };
         let effect = |world: &mut super::World| world.invoke_later(payload.clone());

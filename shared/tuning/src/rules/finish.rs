@@ -8,7 +8,7 @@ use crate::rules::Outlook;
 use crate::rules::outlook::is_deferred;
 use crate::rules::{Rule, View, doubt, grant, never, nothing, notice, refit};
 use crate::state::{State, Status};
-use crate::unit::limits::QUOTA_PATIENCE;
+use crate::unit::limits::QUOTA_WAIT_MAX;
 use crate::unit::money::MicroUsd;
 use crate::unit::time::{Millis, Time};
 
@@ -92,7 +92,7 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
             "a quota of the account blocked every training job for {} hours. Request a higher quota (Service Quotas, \
              Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
              the tuning again. Last error: {}",
-            QUOTA_PATIENCE.as_seconds() / 3_600,
+            QUOTA_WAIT_MAX.as_seconds() / 3_600,
             state.deferral.as_ref().and_then(|deferral| deferral.last_answer.as_deref()).unwrap_or_default()
         ));
     }

@@ -11,7 +11,7 @@ use crate::quote::Quote;
 use crate::rules::Outlook;
 use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
-use crate::unit::limits::{GRANT_PATIENCE, IDLE};
+use crate::unit::limits::{GRANT_WAIT_MAX, IDLE};
 use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
 
@@ -123,7 +123,7 @@ fn is_idle(state: &State) -> bool {
 
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.
 pub(crate) fn has_expired(state: &State) -> bool {
-    let waited = |since: Time| state.now - since >= GRANT_PATIENCE;
+    let waited = |since: Time| state.now - since >= GRANT_WAIT_MAX;
     state.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
         && !state.awaits_bills()
@@ -137,7 +137,7 @@ pub(crate) fn retry_at(state: &State) -> Option<Time> {
 
 /// Returns when the wait for the month's cap expires.
 pub(crate) fn expires_at(state: &State) -> Option<Time> {
-    denied(state).map(|denied| denied.since + GRANT_PATIENCE)
+    denied(state).map(|denied| denied.since + GRANT_WAIT_MAX)
 }
 
 /// Returns the denial of a tuning that asks again. One that is ending asks only for its refit.

@@ -14,7 +14,7 @@ use crate::log::fact::JobKey;
 use crate::state::{Deferral, Lack, State};
 use crate::trial::Trial;
 use crate::unit::ids::{ChoiceId, count};
-use crate::unit::limits::{IDLE, QUOTA_PATIENCE, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
+use crate::unit::limits::{IDLE, QUOTA_WAIT_MAX, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::{Millis, Time};
 
 impl State {
@@ -133,7 +133,7 @@ impl State {
     /// Returns when the wait for a quota expires.
     pub(crate) fn quota_expires_at(&self) -> Option<Time> {
         let since = self.deferral.as_ref().and_then(|deferral| deferral.quota_since);
-        since.map(|since| since + QUOTA_PATIENCE)
+        since.map(|since| since + QUOTA_WAIT_MAX)
     }
 
     /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for

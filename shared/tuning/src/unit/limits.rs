@@ -178,13 +178,13 @@ pub const SILENCE_EPOCHS: u32 = 10;
 pub const GRANT_RETRY: Millis = Millis::from_seconds(300);
 
 /// A tuning without running jobs ends after this time without a grant.
-pub const GRANT_PATIENCE: Millis = Millis::from_seconds(3_600);
+pub const GRANT_WAIT_MAX: Millis = Millis::from_seconds(3_600);
 
 /// A tuning that can start nothing for this long returns its unused money and keeps only one job ordered.
 pub const IDLE: Millis = Millis::from_seconds(600);
 
 /// A tuning without running jobs fails after this wait for a quota: longer than most jobs that use the quota up.
-pub const QUOTA_PATIENCE: Millis = Millis::from_seconds(86_400);
+pub const QUOTA_WAIT_MAX: Millis = Millis::from_seconds(86_400);
 
 /// Lines kept over all running trials where the epoch is the rank of a line (about 25 MB of state). There,
 /// `MaxResource` times the number of parallel jobs must not exceed it.

@@ -220,7 +220,7 @@ impl<'a> Trail<'a> {
                 entry(Kind::LogReadOrdered, job, words::LOG_REST_ORDERED.to_owned())
             }
             Order::Read(ReadOrder::Silence { job, since }) if ours(job) => {
-                entry(Kind::LogReadOrdered, job, words::look(*since))
+                entry(Kind::LogReadOrdered, job, words::silence_checked(*since))
             }
             Order::Pool(PoolOrder::Release { job }) if ours(job) => {
                 entry(Kind::InstancesKept, job, words::RELEASED.to_owned())

@@ -121,7 +121,7 @@ fn billed(job: Option<&ExplainedJob>) -> String {
 }
 
 /// A read of the log of a silent job was ordered.
-pub(super) fn look(since: Time) -> String {
+pub(super) fn silence_checked(since: Time) -> String {
     format!(
         "no objective value since {}: the controller reads the stored log before it stops the training job for that",
         format_utc(since)

@@ -11,12 +11,12 @@ use tuning::unit::time::{Millis, Time};
 use wire::events::stream::{self, BadRecord, RecordKind};
 use wire::stored::{self, ACTION_PREFIX, ActionRow};
 
-use super::hand_over::{self, Nowhere};
+use super::hand_over::{self, NoHandOver};
 use super::{Actuator, Announcement, Due, Performed};
 use crate::batch::{Batch, Part, Progress, Unreadable};
 use crate::ports::table::Table;
 use crate::ports::training::{JobLogs, TrainingJobs};
-use crate::ports::{Bus, Elsewhere, Timer};
+use crate::ports::{Bus, HandOver, Timer};
 use crate::store::StoreError;
 
 /// Most pages read of one log.
@@ -40,7 +40,7 @@ const READS: Millis = Millis::from_seconds(15);
 
 /// The result of one action of a batch.
 #[derive(Debug, Default)]
-pub struct Act {
+pub struct ActionResult {
     /// The action's name.
     pub action: String,
     /// Its row in the record, until it is tried.
@@ -54,7 +54,7 @@ pub struct Act {
 }
 
 /// A batch of new action rows. Each part is one action.
-pub type Acts = Batch<Act>;
+pub type ActionBatch = Batch<ActionResult>;
 
 impl<T, J, B, C> Actuator<T, J, B, C>
 where
@@ -63,10 +63,15 @@ where
     B: Bus,
     C: Timer,
 {
-    /// Performs a batch of stream records of new action rows while `has_time` returns true. `acts` receives the results
+    /// Performs a batch of stream records of new action rows while `has_time` returns true. `batch` receives the results
     /// and the records to deliver again. Actions that cost money while they wait come first.
-    pub async fn handle(&self, event: &Value, has_time: impl Fn() -> bool + Send + Sync, acts: &mut Acts) {
-        self.handle_within(event, None::<&Nowhere>, has_time, acts).await;
+    pub async fn handle(
+        &self,
+        event: &Value,
+        has_time: impl Fn() -> bool + Send + Sync,
+        batch: &mut ActionBatch,
+    ) {
+        self.handle_within(event, None::<&NoHandOver>, has_time, batch).await;
     }
 
     /// Like [`handle`](Self::handle), but another invocation performs the starts, so that the stops of the next batch
@@ -75,26 +80,26 @@ where
     pub async fn handle_handing_over(
         &self,
         event: &Value,
-        elsewhere: &impl Elsewhere,
+        elsewhere: &impl HandOver,
         has_time: impl Fn() -> bool + Send + Sync,
-        acts: &mut Acts,
+        batch: &mut ActionBatch,
     ) {
         let elsewhere = Some(elsewhere).filter(|_| !hand_over::is_payload(event));
-        self.handle_within(event, elsewhere, has_time, acts).await;
+        self.handle_within(event, elsewhere, has_time, batch).await;
     }
 
     async fn handle_within(
         &self,
         event: &Value,
-        elsewhere: Option<&impl Elsewhere>,
+        elsewhere: Option<&impl HandOver>,
         has_time: impl Fn() -> bool + Send + Sync,
-        acts: &mut Acts,
+        batch: &mut ActionBatch,
     ) {
-        sort(event, acts);
+        sort(event, batch);
         let starts_until = self.clock.now() + STARTS_TIME;
-        let bills = first(&acts.parts, BILLS)..first(&acts.parts, BILLS + 1);
-        let (starts, after) = (first(&acts.parts, STARTS), first(&acts.parts, STARTS + 1));
-        let (urgent, others) = acts.parts.split_at_mut(bills.start);
+        let bills = first(&batch.parts, BILLS)..first(&batch.parts, BILLS + 1);
+        let (starts, after) = (first(&batch.parts, STARTS), first(&batch.parts, STARTS + 1));
+        let (urgent, others) = batch.parts.split_at_mut(bills.start);
         let (bills, others) = others.split_at_mut(bills.len());
         let (stops, rest) = urgent.split_at_mut(starts);
         let (starts, money) = rest.split_at_mut(after - starts);
@@ -115,13 +120,13 @@ where
             self.act_until(until, &has_time, part).await;
         }
         // Publish last, so that a slow event bus does not delay a stop.
-        for part in acts.parts.iter_mut().filter(|part| position(&part.done.action) != STARTS) {
+        for part in batch.parts.iter_mut().filter(|part| position(&part.done.action) != STARTS) {
             self.announce(&has_time, part).await;
         }
     }
 
     /// Publishes the event of an action, if it has one.
-    async fn announce(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<Act>) {
+    async fn announce(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<ActionResult>) {
         let Part { tuning, done, .. } = part;
         let announcement =
             done.performed.as_ref().and_then(|performed| Announcement::of(&done.action, performed));
@@ -138,7 +143,7 @@ where
     async fn act_several(
         &self,
         has_time: &(impl Fn() -> bool + Send + Sync),
-        parts: &mut [Part<Act>],
+        parts: &mut [Part<ActionResult>],
         at_once: usize,
     ) {
         for several in parts.chunks_mut(at_once) {
@@ -151,7 +156,7 @@ where
         &self,
         until: Time,
         has_time: &(impl Fn() -> bool + Send + Sync),
-        part: &mut Part<Act>,
+        part: &mut Part<ActionResult>,
     ) {
         if has_time() && self.clock.now() >= until {
             part.done.performed = Some(Performed::Deferred(LEFT_TO_SWEEPER.to_owned()));
@@ -161,7 +166,7 @@ where
         }
     }
 
-    async fn act_while(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<Act>) {
+    async fn act_while(&self, has_time: &(impl Fn() -> bool + Send + Sync), part: &mut Part<ActionResult>) {
         if !has_time() {
             return;
         }
@@ -207,18 +212,18 @@ where
 }
 
 /// Returns the index of the first part whose position is at least `least`.
-fn first(parts: &[Part<Act>], least: u32) -> usize {
+fn first(parts: &[Part<ActionResult>], least: u32) -> usize {
     parts.partition_point(|part| position(&part.done.action) < least)
 }
 
-fn part(tuning: &str, action: &str) -> Part<Act> {
-    let mut part = Part::<Act>::new(tuning);
+fn part(tuning: &str, action: &str) -> Part<ActionResult> {
+    let mut part = Part::<ActionResult>::new(tuning);
     action.clone_into(&mut part.done.action);
     part
 }
 
 /// Hands the starts over, and marks them as done if that succeeds. Sends nothing if there are none.
-async fn hand_over(elsewhere: Option<&impl Elsewhere>, starts: &mut [Part<Act>]) {
+async fn hand_over(elsewhere: Option<&impl HandOver>, starts: &mut [Part<ActionResult>]) {
     let Some(elsewhere) = elsewhere.filter(|_| !starts.is_empty()) else { return };
     let names = starts.iter().map(|part| (part.tuning.as_str(), part.done.action.as_str()));
     match elsewhere.hand_over(&hand_over::payload(names)).await {
@@ -229,12 +234,12 @@ async fn hand_over(elsewhere: Option<&impl Elsewhere>, starts: &mut [Part<Act>])
 
 /// Sorts a batch, or the payload of a hand-over, into the order in which its actions are performed. Ignores records
 /// other than inserted actions.
-fn sort(event: &Value, acts: &mut Acts) {
+fn sort(event: &Value, batch: &mut ActionBatch) {
     if hand_over::is_payload(event) {
         for start in hand_over::read(event) {
             match start {
-                Ok((tuning, action)) => acts.parts.push(part(tuning, action)),
-                Err(reason) => acts.unreadable.push(Unreadable { sequence: None, tuning: None, reason }),
+                Ok((tuning, action)) => batch.parts.push(part(tuning, action)),
+                Err(reason) => batch.unreadable.push(Unreadable { sequence: None, tuning: None, reason }),
             }
         }
         return;
@@ -247,15 +252,15 @@ fn sort(event: &Value, acts: &mut Acts) {
                 // An unreadable image is left to the read of the row, which reports it.
                 part.done.row = record.new.and_then(|row| ActionRow::read(&row).ok()).map(Box::new);
                 part.sequences.push(record.sequence_number);
-                acts.parts.push(part);
+                batch.parts.push(part);
             }
             Ok(_) => {}
             Err(BadRecord { sequence_number: sequence, reason }) => {
-                acts.unreadable.push(Unreadable { sequence, tuning: None, reason });
+                batch.unreadable.push(Unreadable { sequence, tuning: None, reason });
             }
         }
     }
-    acts.parts.sort_by_key(|part| position(&part.done.action));
+    batch.parts.sort_by_key(|part| position(&part.done.action));
 }
 
 /// Returns the position of an action in the order, from its name. Actions of equal position keep their order.

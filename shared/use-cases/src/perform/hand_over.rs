@@ -7,15 +7,15 @@
 use serde_json::{Value, json};
 use wire::names::parse_job_key;
 
-use crate::ports::{Elsewhere, HandOverError};
+use crate::ports::{HandOver, HandOverError};
 
 /// The member of the payload: pairs of a tuning's ID and an action's name.
 const STARTS: &str = "hyperbandStarts";
 
 /// No other invocation: for programs whose stops never wait for a start.
-pub(super) enum Nowhere {}
+pub(super) enum NoHandOver {}
 
-impl Elsewhere for Nowhere {
+impl HandOver for NoHandOver {
     async fn hand_over(&self, _payload: &Value) -> Result<(), HandOverError> {
         match *self {}
     }

@@ -16,7 +16,7 @@ use wire::stored::{self, ActionRow, ActionStatus};
 use super::limits::{CallKind, PerCallKind};
 use super::round::Round;
 use super::run::{DueAction, Run};
-use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, look};
+use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, silence};
 use crate::perform::{Due, Effect, LOG_PAGES_MAX, Performed};
 use crate::ports::table::{Condition, Table, Write};
 use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
@@ -114,7 +114,7 @@ where
         }
         let silent = since_step >= SILENT_TUNING;
         let mut ring = loaded.head.step == 0;
-        ring |= stops::is_unheard(&self.store, id, &loaded.state).await?;
+        ring |= stops::is_unfolded(&self.store, id, &loaded.state).await?;
         if loaded.head.deadline.is_some_and(|deadline| deadline <= now) {
             let key = format!("time#{}", loaded.head.deadline.unwrap_or(now));
             let fact = Recorded { key, at: now, fact: Fact::TimePassed };
@@ -123,7 +123,7 @@ where
         // An error of one action must not block the others. Jobs come first, because a job to be stopped costs money.
         let mut failed = None;
         for (key, trial, job) in loaded.state.jobs() {
-            if look::is_silent(&loaded, trial, job, now, self.limits.silence) {
+            if silence::is_silent(&loaded, trial, job, now, self.limits.silence) {
                 run.silent += 1;
             }
             match self.heal_job(run, &loaded, key, trial, job).await {
@@ -316,8 +316,8 @@ where
                 };
                 result = match performed.await {
                     Ok(Some(performed)) => {
-                        let is_unheard = performed == Performed::Done(Effect::AlreadySettled);
-                        let rung = if is_unheard { self.ring(&due.id).await } else { Ok(()) };
+                        let is_unfolded = performed == Performed::Done(Effect::AlreadySettled);
+                        let rung = if is_unfolded { self.ring(&due.id).await } else { Ok(()) };
                         Some(rung.map(|()| performed))
                     }
                     // The actuators have taken all turns of the next seconds.

@@ -10,9 +10,9 @@ use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
 use use_cases::decide::Decider;
-use use_cases::perform::{Acts, Actuator, Effect, Performed};
+use use_cases::perform::{ActionBatch, Actuator, Effect, Performed};
 use use_cases::ports::training::{Description, TrainingJobsError};
-use use_cases::ports::{Elsewhere, HandOverError};
+use use_cases::ports::{HandOver, HandOverError};
 use use_cases::store::Store;
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::stored::{ActionRow, ActionStatus};
@@ -97,7 +97,7 @@ impl Stack {
 
     /// Performs a batch of new rows of these actions. Returns the results in the order of execution.
     fn handle(&self, actions: &[&str]) -> Vec<(String, Performed)> {
-        let mut acts = Acts::default();
+        let mut acts = ActionBatch::default();
         now(self.actuator.handle(&self.event(actions), || true, &mut acts));
         acts.parts.into_iter().map(|part| (part.done.action, part.done.performed.unwrap())).collect()
     }
@@ -171,7 +171,7 @@ fn a_slow_stop_does_not_delay_the_other_stops_of_its_batch() {
     stack.service.lock().stop_hangs = true;
     let stops: Vec<String> = (1..=3).map(|trial| stack.order(stop_of(trial))).collect();
     let event = stack.event(&["start-0-0-1", &stops[0], &stops[1], &stops[2]]);
-    let mut acts = Acts::default();
+    let mut acts = ActionBatch::default();
     assert!(poll(pin!(stack.actuator.handle(&event, || true, &mut acts))).is_none());
     let calls = stack.service.calls();
     assert_eq!(calls.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["stop", "stop", "stop"]);
@@ -189,7 +189,7 @@ impl Another {
     }
 }
 
-impl Elsewhere for Another {
+impl HandOver for Another {
     async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
         self.payloads.lock().unwrap().push(payload.clone());
         self.answer.clone()
@@ -203,14 +203,14 @@ fn regression_the_next_batch_does_not_wait_for_starts() {
     stack.decide(vec![Fact::TuningSubmitted]);
     let stop = stack.order(stop_of(8));
     let (event, another) = (stack.event(&["start-0-0-1", &stop]), Another::new(Ok(())));
-    let mut acts = Acts::default();
+    let mut acts = ActionBatch::default();
     now(stack.actuator.handle_handing_over(&event, &another, || true, &mut acts));
     assert_eq!(stack.calls(), ["stop"]);
     assert!(acts.failed().next().is_none(), "{acts:?}");
     let payloads = another.payloads.into_inner().unwrap();
     assert_eq!(payloads, [json!({"hyperbandStarts": [[stack.id, "start-0-0-1"]]})]);
     // The other invocation hands nothing over.
-    let (third, mut acts) = (Another::new(Ok(())), Acts::default());
+    let (third, mut acts) = (Another::new(Ok(())), ActionBatch::default());
     now(stack.actuator.handle_handing_over(&payloads[0], &third, || true, &mut acts));
     assert!(third.payloads.into_inner().unwrap().is_empty());
     assert_eq!(stack.calls(), ["create"]);
@@ -223,13 +223,13 @@ fn a_start_that_is_not_handed_over_is_performed_here_and_one_that_is_performed_t
     stack.decide(vec![Fact::TuningSubmitted]);
     // The answer is lost, so both invocations have the start.
     let another = Another::new(Err(HandOverError("no answer".to_owned())));
-    let mut acts = Acts::default();
+    let mut acts = ActionBatch::default();
     let event = stack.event(&["start-0-0-1"]);
     now(stack.actuator.handle_handing_over(&event, &another, || true, &mut acts));
     assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
     let kept = acts.parts[0].done.kept.as_deref();
     assert_eq!(kept, Some("no other invocation took the starts: no answer"));
-    let (payload, mut acts) = (another.payloads.into_inner().unwrap().remove(0), Acts::default());
+    let (payload, mut acts) = (another.payloads.into_inner().unwrap().remove(0), ActionBatch::default());
     now(stack.actuator.handle(&payload, || true, &mut acts));
     assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::AlreadySettled)));
     assert_eq!(stack.calls(), ["create"]);
@@ -239,14 +239,14 @@ fn a_start_that_is_not_handed_over_is_performed_here_and_one_that_is_performed_t
 fn a_batch_without_starts_hands_nothing_over_and_a_payload_with_other_actions_is_unreadable() {
     let stack = Stack::new();
     let stop = stack.order(stop_of(8));
-    let (another, mut acts) = (Another::new(Ok(())), Acts::default());
+    let (another, mut acts) = (Another::new(Ok(())), ActionBatch::default());
     now(stack.actuator.handle_handing_over(&stack.event(&[&stop]), &another, || true, &mut acts));
     assert!(another.payloads.into_inner().unwrap().is_empty());
     assert_eq!(stack.calls(), ["stop"]);
     for pairs in
         [json!([[stack.id, stop]]), json!([["x"]]), json!(["x", 1]), json!([[stack.id, "start-00-0-1"]])]
     {
-        let mut acts = Acts::default();
+        let mut acts = ActionBatch::default();
         now(stack.actuator.handle(&json!({"hyperbandStarts": pairs}), || true, &mut acts));
         assert!(acts.parts.is_empty() && !acts.unreadable.is_empty(), "{acts:?}");
     }

@@ -9,7 +9,7 @@ mod orphans;
 mod others;
 mod pace;
 mod pools;
+mod retention;
 mod signs;
 mod stops;
-mod tidy;
 mod world;

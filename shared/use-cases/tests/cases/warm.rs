@@ -11,7 +11,7 @@ use tuning::step::Step;
 use tuning::unit::ids::{RungId, TrialId};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
-use use_cases::perform::{Acts, Effect, Performed};
+use use_cases::perform::{ActionBatch, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::Description;
 use use_cases::store::Store;
@@ -217,7 +217,7 @@ fn an_actuator_reads_the_row_of_an_action_only_if_the_record_is_stale() {
     let actuator = actuator(&counting, &service);
     for (performed, reads) in [(Effect::Other, 0), (Effect::AlreadySettled, 1)] {
         counting.actions.store(0, Ordering::Relaxed);
-        let mut acts = Acts::default();
+        let mut acts = ActionBatch::default();
         now(actuator.handle(&event, || true, &mut acts));
         assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(performed)));
         assert_eq!(counting.actions.load(Ordering::Relaxed), reads);

@@ -15,7 +15,7 @@ use tuning::state::Status;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
 use use_cases::describe::Place;
-use use_cases::perform::{Acts, Actuator, CLAIM, LOG_LAG};
+use use_cases::perform::{ActionBatch, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::training::{Description, JobLogs, LogLine, Paged, TrainingJobs, TrainingJobsError};
 use use_cases::ports::{Bus, BusError, Clock, SOURCE, Timer};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
@@ -134,7 +134,7 @@ impl Played {
                 place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:prod-actuator"),
                 monthly_cap: self.monthly_cap,
             };
-            let mut acts = Acts::default();
+            let mut acts = ActionBatch::default();
             now(actuator.handle(&encode_payload(records), || true, &mut acts));
             assert!(acts.failed().next().is_none(), "{acts:?}");
             assert!(acts.parts.iter().all(|part| part.done.unpublished.is_none()), "{acts:?}");

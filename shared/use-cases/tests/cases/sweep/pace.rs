@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tuning::log::fact::JobKey;
 use tuning::unit::time::Time;
 use use_cases::pace::Pace;
-use use_cases::perform::{Acts, Performed};
+use use_cases::perform::{ActionBatch, Performed};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::sweep::{CallKind, Limits};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
@@ -35,8 +35,8 @@ fn start_row(world: &World, id: &str, job: JobKey) -> ActionRow {
 }
 
 /// Performs the new starts of a tuning, as the stream brings them to the actuator.
-fn deliver(world: &World, id: &str) -> Acts {
-    let mut acts = Acts::default();
+fn deliver(world: &World, id: &str) -> ActionBatch {
+    let mut acts = ActionBatch::default();
     let rows = world.live(id).into_iter().map(|job| start_row(world, id, job).row(id));
     let records = (1..).zip(rows).map(|(n, row)| encode_record(n, RecordKind::Insert, &row.key, Some(&row)));
     let event = encode_payload(records);

@@ -14,7 +14,7 @@ use crate::output::{print_err, print_out};
 
 /// A server that does not accept requests yet.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct LocalServer {
     listener: TcpListener,
     address: SocketAddr,
     hosts: Hosts,
@@ -27,7 +27,7 @@ pub(crate) struct Serving {
     end: oneshot::Sender<()>,
 }
 
-impl Front {
+impl LocalServer {
     /// Listens on an address. `risk` says what each program that reaches it can do.
     pub(crate) async fn bind(listen: &Listen, allow_remote: bool, risk: &str) -> Result<Self, Failure> {
         let is_local = listen.address.ip().is_loopback();

@@ -122,7 +122,7 @@ where
     C: Timer + Clone,
 {
     /// Checks as many silent jobs as the limits allow.
-    pub(super) async fn look(&self, run: &mut Run) {
+    pub(super) async fn check_silence(&self, run: &mut Run) {
         if run.whole && run.silent == 0 {
             return;
         }

@@ -23,7 +23,7 @@ where
     C: Timer,
 {
     /// Reads at most `pages` pages of the log.
-    pub(super) async fn look(
+    pub(super) async fn check_silence(
         &self,
         id: &str,
         job: JobKey,

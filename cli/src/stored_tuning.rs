@@ -27,7 +27,7 @@ const ROWS_AT_ONCE: usize = 50;
 const COPIES_MAX: u32 = 3;
 
 #[derive(Debug)]
-pub(crate) struct Tuning {
+pub(crate) struct StoredTuning {
     pub(crate) store: Arc<Store<DynamoTable>>,
     pub(crate) row: IndexRow,
     /// The records of its training jobs; `None` on a stack, whose training jobs are SageMaker's.
@@ -41,7 +41,7 @@ pub(crate) struct Tuning {
     pub(crate) location_options: String,
 }
 
-impl Tuning {
+impl StoredTuning {
     pub(crate) async fn open(source: &Source, name: &str) -> Result<Self, Failure> {
         let tunings = Tunings::open(source).await?;
         let described = tunings.describe(name).await?;

@@ -5,15 +5,15 @@ use crate::telemetry::metrics::{
 };
 use crate::telemetry::{Entry, ErrorType, Report};
 use serde_json::Value;
-use use_cases::perform::{Act, Acts, Effect, Performed};
+use use_cases::perform::{ActionBatch, ActionResult, Effect, Performed};
 
 use super::{assumed_started, bad_records, job_name, log_cut, not_done};
 
 /// Reports a batch, and returns the response to Lambda.
-pub fn acts(batch: &Acts, report: &mut Report) -> Value {
+pub fn acts(batch: &ActionBatch, report: &mut Report) -> Value {
     bad_records(batch, report);
     for part in &batch.parts {
-        let Act { action, performed, unpublished, kept, .. } = &part.done;
+        let ActionResult { action, performed, unpublished, kept, .. } = &part.done;
         let job = job_name(&part.tuning, action);
         let entry = |entry: Entry| {
             let entry = entry.tuning(&part.tuning).action(action);

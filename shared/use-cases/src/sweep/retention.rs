@@ -28,7 +28,7 @@ where
     C: Timer + Clone,
 {
     /// Deletes what is no longer kept, if this sweep has completed the hourly listing.
-    pub(super) async fn tidy(&self, run: &mut Run) {
+    pub(super) async fn enforce_retention(&self, run: &mut Run) {
         if !run.listed_all {
             return;
         }

@@ -15,9 +15,9 @@ use wire::names::parse_training_job_name;
 use wire::request::Request;
 
 use super::account::Account;
+use super::evidence::{Evidence, Job, now};
 use super::jobs::has_our_tags;
 use super::request::duplicate_job;
-use super::seen::{Job, Seen, now};
 use super::verdict::not_answered;
 use crate::arguments::Doctor;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::text::clean;
 
 /// The part of a stored step that the doctor reads.
 #[derive(Deserialize)]
-struct SeenStep {
+struct StepPart {
     n: u64,
     /// Facts as JSON: those of a newer stack that are unknown here are not needed.
     facts: Vec<Value>,
@@ -37,18 +37,18 @@ struct SeenStep {
 /// Name of a job that does not exist.
 const UNKNOWN_JOB: &str = "hyperband-doctor-unknown-job";
 /// Maximum duration of the examination. All jobs end long before.
-const PATIENCE_MS: i64 = 3_600_000;
+const EXAMINATION_MAX_MS: i64 = 3_600_000;
 /// Maximum wait for bills after the end of the tuning.
-const BILL_PATIENCE_MS: i64 = 600_000;
+const BILL_WAIT_MAX_MS: i64 = 600_000;
 
 #[derive(Debug)]
-pub(super) struct Visit<'a> {
+pub(super) struct Examination<'a> {
     remote: &'a Remote,
     account: &'a Account<'a>,
     request: &'a Request,
     interval: Duration,
     cap_micro: u64,
-    pub(super) seen: Seen,
+    pub(super) evidence: Evidence,
     /// Whether a submitted tuning may still be running.
     open: bool,
     /// A job that SageMaker may have created under a name in use.
@@ -60,22 +60,25 @@ pub(super) struct Visit<'a> {
     reserved_micro: u64,
 }
 
-impl<'a> Visit<'a> {
+impl<'a> Examination<'a> {
     pub(super) fn new(
         remote: &'a Remote,
         account: &'a Account<'a>,
         request: &'a Request,
         options: &Doctor,
     ) -> Self {
-        let seen =
-            Seen { spot: options.spot, image: options.image.clone().unwrap_or_default(), ..Seen::default() };
+        let evidence = Evidence {
+            spot: options.spot,
+            image: options.image.clone().unwrap_or_default(),
+            ..Evidence::default()
+        };
         Self {
             remote,
             account,
             request,
             interval: options.interval,
             cap_micro: options.max_cost.micro,
-            seen,
+            evidence,
             open: false,
             stray: None,
             step: 0,
@@ -88,8 +91,8 @@ impl<'a> Visit<'a> {
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
         let stack = &self.remote.stack;
         let is_http = matches!(stack.address(), Address::Http(_));
-        self.seen.signed = is_http && stack.is_signed().await.map_err(failed)?;
-        self.seen.absent =
+        self.evidence.signed = is_http && stack.is_signed().await.map_err(failed)?;
+        self.evidence.absent =
             Some((self.account.describe(UNKNOWN_JOB).await, self.account.stop(UNKNOWN_JOB).await));
         Ok(())
     }
@@ -98,15 +101,15 @@ impl<'a> Visit<'a> {
     pub(super) async fn follow(&mut self) -> Result<(), Failure> {
         let (began, mut ended) = (now(), None);
         loop {
-            self.look().await?;
-            if self.seen.over {
+            self.observe().await?;
+            if self.evidence.over {
                 self.open = false;
                 let ended = *ended.get_or_insert_with(now);
-                let settled = self.seen.jobs.values().all(Job::is_settled);
-                if settled || now().saturating_sub(ended) > BILL_PATIENCE_MS {
+                let settled = self.evidence.jobs.values().all(Job::is_settled);
+                if settled || now().saturating_sub(ended) > BILL_WAIT_MAX_MS {
                     break;
                 }
-            } else if now().saturating_sub(began) > PATIENCE_MS {
+            } else if now().saturating_sub(began) > EXAMINATION_MAX_MS {
                 break;
             }
             sleep(self.interval).await;
@@ -123,12 +126,12 @@ impl<'a> Visit<'a> {
         match self.remote.client.create(self.request).await {
             Ok(created) => {
                 print_err(&format!("submitted {}: {}\n", self.request.name(), clean(&created.arn)));
-                self.seen.submitted = Some((before, now()));
+                self.evidence.submitted = Some((before, now()));
                 Ok(true)
             }
             Err(ClientError::Refused(refusal)) if is_about_prices(&refusal.violations) => {
                 self.open = false;
-                self.seen.unpriced = Some(refusal.message);
+                self.evidence.unpriced = Some(refusal.message);
                 Ok(false)
             }
             Err(error) => {
@@ -139,20 +142,20 @@ impl<'a> Visit<'a> {
         }
     }
 
-    async fn look(&mut self) -> Result<(), Failure> {
+    async fn observe(&mut self) -> Result<(), Failure> {
         let (client, name) = (&self.remote.client, self.request.name());
         // Before the decisions: an ended tuning makes no more decisions.
         let tuning = client.describe(name).await.map_err(failed)?;
         self.reserved_micro = self.reserved_micro.max(tuning.controller.totals.reserved_usd.0);
-        self.seen.over = tuning.base.is_ended();
-        self.seen.tuning = Some(tuning);
+        self.evidence.over = tuning.base.is_ended();
+        self.evidence.tuning = Some(tuning);
         loop {
-            let page: DecisionPage<SeenStep> = client.decisions(name, self.step).await.map_err(failed)?;
+            let page: DecisionPage<StepPart> = client.decisions(name, self.step).await.map_err(failed)?;
             let at = now();
             for step in &page.steps {
                 self.step = self.step.max(step.n);
                 let known = step.facts.iter().filter_map(|fact| Recorded::deserialize(fact).ok());
-                self.seen.facts.extend(known.map(|fact| (at, fact)));
+                self.evidence.facts.extend(known.map(|fact| (at, fact)));
             }
             if page.next_token.is_none() || page.steps.is_empty() {
                 break;
@@ -168,7 +171,7 @@ impl<'a> Visit<'a> {
     async fn look_at(&mut self, name: &str) {
         let Some((tuning, key)) = parse_training_job_name(name) else { return };
         let account = self.account;
-        let job = self.seen.jobs.entry(key).or_default();
+        let job = self.evidence.jobs.entry(key).or_default();
         name.clone_into(&mut job.name);
         if job.has_ended() && job.is_settled() {
             return;
@@ -211,10 +214,10 @@ impl<'a> Visit<'a> {
 
     /// Stops the tuning once its second job exists.
     async fn stop_second(&mut self) -> Result<(), Failure> {
-        if self.stop_ordered || self.seen.over {
+        if self.stop_ordered || self.evidence.over {
             return Ok(());
         }
-        let Some((_, job)) = self.seen.jobs.iter_mut().nth(1) else { return Ok(()) };
+        let Some((_, job)) = self.evidence.jobs.iter_mut().nth(1) else { return Ok(()) };
         if job.first.is_none() && job.hidden.is_none() {
             return Ok(());
         }
@@ -234,40 +237,40 @@ impl<'a> Visit<'a> {
 
     /// Makes the observations that need an ended job.
     async fn ask_of_ended(&mut self) {
-        for job in self.seen.jobs.values_mut().filter(|job| job.has_ended()) {
+        for job in self.evidence.jobs.values_mut().filter(|job| job.has_ended()) {
             if let Ok(described) = self.account.describe(&job.name).await {
                 job.final_bill = described["BillableTimeInSeconds"].as_u64();
             }
         }
         self.list().await;
-        let Some((_, job)) = self.seen.first_ended() else { return };
+        let Some((_, job)) = self.evidence.first_ended() else { return };
         let name = job.name.clone();
-        self.seen.streams = Some(self.account.streams(&name).await);
-        self.seen.lines = Some(self.account.lines(&name).await);
-        self.seen.ended_stop = Some(self.account.stop(&name).await);
+        self.evidence.streams = Some(self.account.streams(&name).await);
+        self.evidence.lines = Some(self.account.lines(&name).await);
+        self.evidence.ended_stop = Some(self.account.stop(&name).await);
         self.take_again(&name).await;
     }
 
     /// Lists the jobs created since the first job of the tuning.
     async fn list(&mut self) {
-        let created = self.seen.jobs.values().filter_map(|job| job.time("CreationTime"));
+        let created = self.evidence.jobs.values().filter_map(|job| job.time("CreationTime"));
         let (Some(first), Some(last)) = (created.clone().min(), created.max()) else { return };
         // One second earlier, like the sweeper.
         let after = first.div_euclid(1_000).saturating_sub(1);
         let pages = self.account.created(after, last.div_euclid(1_000).saturating_add(2)).await;
-        self.seen.listed = Some((after, pages));
+        self.evidence.listed = Some((after, pages));
     }
 
     /// Tries to create a job under a name in use, if the cap could pay for the job.
     async fn take_again(&mut self, name: &str) {
-        let spent = self.seen.spent().map(|usd| usd.0);
-        let Some(spent) = spent.filter(|_| self.reserved_micro > 0 && self.seen.over) else {
-            self.seen.taken_skipped = Some("the maximum cost of a job is unknown".to_owned());
+        let spent = self.evidence.spent().map(|usd| usd.0);
+        let Some(spent) = spent.filter(|_| self.reserved_micro > 0 && self.evidence.over) else {
+            self.evidence.taken_skipped = Some("the maximum cost of a job is unknown".to_owned());
             return;
         };
         if spent.saturating_add(self.reserved_micro) > self.cap_micro {
             let why = "if SageMaker accepted the job, its cost could exceed --max-cost";
-            self.seen.taken_skipped = Some(why.to_owned());
+            self.evidence.taken_skipped = Some(why.to_owned());
             return;
         }
         // Set before the call, because the response can be lost.
@@ -276,7 +279,7 @@ impl<'a> Visit<'a> {
         if matches!(taken, Err(api_client::ServiceError::Refused { .. })) {
             self.stray = None;
         }
-        self.seen.taken = Some(taken);
+        self.evidence.taken = Some(taken);
     }
 
     /// Stops everything that the doctor started and that may still be running.
@@ -285,7 +288,7 @@ impl<'a> Visit<'a> {
             // The stop fails if the job has ended or does not exist; then there is nothing to do.
             let _ = self.account.stop(&name).await;
         }
-        if !self.open || self.seen.submitted.is_none() && !self.is_there().await? {
+        if !self.open || self.evidence.submitted.is_none() && !self.is_there().await? {
             return Ok(());
         }
         self.stop().await?;

@@ -13,7 +13,7 @@ use wire::describe::{Totals, TuningJob};
 use super::account::Answer;
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Evidence {
     /// Whether the requests were signed for the HTTP API.
     pub(super) signed: bool,
     /// Whether the jobs use spot instances.
@@ -101,7 +101,7 @@ impl Job {
     }
 }
 
-impl Seen {
+impl Evidence {
     /// Returns the totals of the last description of the tuning.
     pub(super) fn totals(&self) -> Option<&Totals> {
         self.tuning.as_ref().map(|tuning| &tuning.controller.totals)
