@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the contract of tables (shared/use-cases/src/contract) on other implementations of DynamoDB: moto, dynalite and MiniStack.
+# Runs the contract of tables (tests/port-tests/src/table) on other implementations of DynamoDB: moto, dynalite and MiniStack.
 # Needs Python 3.11+, and npm with Node 20+ for dynalite. Without npm it skips dynalite, except in CI. Installs the
 # implementations into .work of this folder and of tests/stack.
 set -euo pipefail

@@ -45,6 +45,7 @@ impl Book {
         }
     }
 
+    /// An ending never begins for `MaxJobs`: the tuning ends at once when its jobs are used up and nothing is live.
     fn search_ended_by_itself(&self) -> bool {
         self.ending.as_ref().is_some_and(allows_refit)
     }
