@@ -14,14 +14,14 @@ use crate::tunings::Tunings;
 
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
     let found = match options.place.place().map_err(Failure::usage)? {
-        Where::Folder(folder) if Data::open(&folder).await?.is_none() => {
-            if options.output == Output::Text {
+        Where::Folder(folder) => match Data::open(&folder).await? {
+            None if options.output == Output::Text => {
                 print_out(&format!("no tuning was run in {}\n", folder.display()));
                 return Ok(Exit::Done);
             }
-            None
-        }
-        Where::Folder(_) | Where::Endpoint(_) => Some(Tunings::open(&options.place).await?),
+            data => data.map(Tunings::of_folder),
+        },
+        Where::Endpoint(_) => Some(Tunings::open(&options.place).await?),
     };
     let (summaries, interrupted) = match &found {
         Some(tunings) => (tunings.client.list().await.map_err(failed)?, !tunings.is_running()),

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::location::Location;
 use crate::logs::end as logs;
 use crate::metrics::curves;
+use crate::output::print_err;
 use crate::stored_tuning::StoredTuning;
 use crate::text::{usd, utc, value};
 use crate::tunings::{Home, Tunings};
@@ -138,12 +139,16 @@ impl Pages for Tunings {
 impl Tunings {
     async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
         let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
-        let opened = StoredTuning::of(self, described).await.map_err(|failure| of_failure(&failure))?;
-        let StoredTuning { store, row, place, described, .. } = opened;
+        let opened = StoredTuning::of(self, described).await;
+        let StoredTuning { store, row, place, .. } =
+            opened.map_err(|failure| internal(&failure.message()))?;
         let live = Live::open(&store, &place, &row.id).await?;
         let mut live = live.ok_or_else(|| unknown(name))?;
-        // The copied rows of a stack do not say where its models are.
-        live.advance([], &described);
+        if let Home::Stack(_) = &self.home {
+            // The copied rows do not say where the models are. After them, so that no number is older.
+            let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
+            live.advance([], &described);
+        }
         Ok(Followed { live, name: row.name, id: row.id })
     }
 
@@ -284,7 +289,16 @@ fn of_client(error: &ClientError) -> ApiError {
     if error.is("ResourceNotFound") {
         return ApiError::of_host("ResourceNotFound", 404, error.to_string());
     }
+    if let ClientError::Host(cause) = error {
+        return internal(cause);
+    }
     unavailable(error)
+}
+
+/// Prints the cause of an internal failure, which a client of the server does not get.
+fn internal(cause: &str) -> ApiError {
+    print_err(&format!("a page failed: {cause}\n"));
+    ApiError::of_host("InternalFailure", 500, "internal error: see the standard error of the server")
 }
 
 /// Returns the error of a log.

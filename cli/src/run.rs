@@ -92,8 +92,12 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     let described = tunings.describe(&name).await?;
     let tuning = StoredTuning::of(&tunings, described).await?;
     let record = RunRecord::read(&data_dir, &tuning.row.id)?.ok_or_else(|| {
-        Failure::usage(format!("the command line of '{name}' is not recorded in {}", data_dir.display()))
-            .hint("repeat the `hyperband run` command line that started it")
+        Failure::usage(format!(
+            "the command line of '{}' is not recorded in {}",
+            tuning.row.name,
+            data_dir.display()
+        ))
+        .hint("repeat the `hyperband run` command line that started it")
     })?;
     // The default data directory is relative to the folder of the caller, and the program to that of the run.
     let data_dir = std::path::absolute(&data_dir)?;

@@ -15,7 +15,7 @@ use use_cases::ports::Clock;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::{Store, StoreError};
 use wire::change::LimitsChange;
-use wire::describe::{TuningJob, TuningPage};
+use wire::describe::TuningJob;
 use wire::stored;
 
 use crate::arguments::{Source, Where, folder_option};
@@ -26,6 +26,8 @@ use crate::log_hint::LogHint;
 use crate::page::Page;
 use crate::record::RunRecord;
 use crate::remote::{NOT_FOUND, Remote, failed};
+
+const NAMES_PER_PAGE: usize = 200;
 
 /// The tunings of one place.
 #[derive(Debug)]
@@ -104,10 +106,6 @@ impl Tunings {
 
     /// Describes the tuning `name`. The error for an unknown name suggests similar names.
     pub(crate) async fn describe(&self, name: &str) -> Result<TuningJob, Failure> {
-        if name.is_empty() {
-            let list = format!("`hyperband list{}` shows all tunings", self.location_options);
-            return Err(Failure::usage("the name of the tuning is empty").hint(list));
-        }
         match self.client.describe(name).await {
             Ok(described) => Ok(described),
             Err(error) => Err(self.failure(error, name).await),
@@ -129,9 +127,14 @@ impl Tunings {
         Ok(Page { described, jobs: Vec::new(), interrupted }.json())
     }
 
-    /// Returns the name of the tuning in its original letter case.
+    /// Returns the name of the tuning in its original letter case, or as given if the tuning is unreadable: it can still
+    /// be stopped and deleted.
     pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
-        Ok(self.describe(name).await?.base.name)
+        match self.client.describe(name).await {
+            Ok(described) => Ok(described.base.name),
+            Err(error) if error.is(NOT_FOUND) || name.is_empty() => Err(self.failure(error, name).await),
+            Err(_) => Ok(name.to_owned()),
+        }
     }
 
     /// Returns the command that continues a tuning which no controller continues.
@@ -180,7 +183,9 @@ impl Tunings {
             Ok(()) => Ok(OrderOutcome::Accepted),
             Err(error) if error.is("ValidationException") => {
                 let base = self.describe(name).await?.base;
-                if base.is_ended() { Ok(OrderOutcome::AlreadyEnded(base.status)) } else { Err(failed(error)) }
+                // Limits of a stopping tuning cannot be changed.
+                let is_over = base.is_ended() || base.is_stopping();
+                if is_over { Ok(OrderOutcome::AlreadyEnded(base.status)) } else { Err(failed(error)) }
             }
             Err(error) => Err(self.failure(error, name).await),
         }
@@ -189,8 +194,10 @@ impl Tunings {
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Failure> {
         match &self.home {
             Home::Folder(data) => {
-                let described = self.describe(name).await?;
-                if let Some(resume) = self.interrupted(&described) {
+                // An unreadable tuning can be deleted.
+                if let Ok(described) = self.client.describe(name).await
+                    && let Some(resume) = self.interrupted(&described)
+                {
                     return Err(not_ended(&described, &resume, &self.location_options));
                 }
                 let id = lookup::find(&data.store, name).await?.id;
@@ -205,14 +212,18 @@ impl Tunings {
 
     /// Converts the error of a call about the tuning `name`.
     pub(crate) async fn failure(&self, error: ClientError, name: &str) -> Failure {
+        if name.is_empty() {
+            let list = format!("`hyperband list{}` shows all tunings", self.location_options);
+            return Failure::usage("the name of the tuning is empty").hint(list);
+        }
         if !error.is(NOT_FOUND) {
             return failed(error);
         }
-        // One page of names is enough for a suggestion. If it cannot be read, there is no suggestion.
-        let newest = self.client.newest().await;
-        let none = newest.as_ref().is_ok_and(|page| *page == TuningPage::default());
-        let newest = newest.unwrap_or_default().tunings;
-        let near = wire::closest(name, newest.iter().map(|shown| shown.base.name.as_str()));
+        // If they cannot be read, there is no suggestion.
+        let names = self.some_names().await;
+        let none = names.as_ref().is_ok_and(Vec::is_empty);
+        let names = names.unwrap_or_default();
+        let near = wire::closest(name, names.iter().map(String::as_str));
         let (place, start) = match &self.home {
             Home::Folder(data) => (format!("in {}", data.folder().display()), "run"),
             Home::Stack(stack) => (format!("at {}", stack.address()), "submit"),
@@ -223,6 +234,23 @@ impl Tunings {
             near => format!("did you mean {}?", near.join(" or ")),
         };
         Failure::usage(format!("there is no tuning '{name}' {place}")).hint(hint)
+    }
+
+    /// Returns names for suggestions: all of a folder, whose index is quick to read, and the newest of a stack.
+    async fn some_names(&self) -> Result<Vec<String>, Failure> {
+        let Home::Folder(data) = &self.home else {
+            let page = self.client.newest().await.map_err(failed)?;
+            return Ok(page.tunings.into_iter().map(|shown| shown.base.name).collect());
+        };
+        let (mut names, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = lookup::list(&data.store, after, NAMES_PER_PAGE).await?;
+            names.extend(page.into_iter().map(|row| row.name));
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok(names),
+            }
+        }
     }
 }
 

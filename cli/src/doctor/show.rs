@@ -31,7 +31,7 @@ fn as_json(verdicts: &[Verdict], seen: &Evidence, name: &str) -> Value {
             "Check": check.id,
             "Verdict": verdict.word(),
             "Assumption": check.assumes,
-            "Evidence": verdict.evidence(),
+            "Seen": verdict.evidence(),
         });
         if matches!(verdict, Verdict::No(_)) {
             shown["IfWrong"] = json!(check.otherwise);

@@ -54,7 +54,8 @@ pub(super) async fn print_log(
         }
         if !warned && !data.is_running() {
             warned = true;
-            print_err("no `hyperband run` is active; `hyperband resume` continues the tuning\n");
+            let resume = tunings.resume("NAME");
+            print_err(&format!("no `hyperband run` is active; `{resume}` continues the tuning\n"));
         }
         sleep(READ_EVERY).await;
     }

@@ -44,9 +44,10 @@ pub(super) async fn stop_all(options: &Stop, tunings: &Tunings) -> Result<Exit, 
         }
         Output::Text if active.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
         Output::Text if running || ordered_none => {}
-        Output::Text => print_out(
-            "no `hyperband run` is active, so a stop takes effect when you continue its tuning: hyperband resume NAME\n",
-        ),
+        Output::Text => print_out(&format!(
+            "no `hyperband run` is active, so a stop takes effect when you continue its tuning: {}\n",
+            tunings.resume("NAME")
+        )),
     }
     Ok(print_failures(&failures))
 }

@@ -74,7 +74,7 @@ fn an_unknown_trial_is_rejected_with_the_known_ones() {
     ] {
         let shown = world.hyperband(&["explain", "t", asked]).with_code(2);
         assert!(shown.err.starts_with(&format!("error: {said}")), "{shown:?}");
-        assert!(shown.err.contains("hint: TRIAL is a trial number or a training job name"), "{shown:?}");
+        assert!(shown.err.contains("hint: TRIAL is a trial number, which"), "{shown:?}");
     }
     world.hyperband(&["explain", "t"]).with_code(2);
     let shown = world.hyperband(&["explain", "x", "0"]).with_code(2);

@@ -109,6 +109,21 @@ fn a_stop_without_an_active_run_takes_effect_at_the_next_run() {
 }
 
 #[test]
+fn limits_of_a_stopping_tuning_cannot_be_changed() {
+    // The training program ignores SIGTERM, so that the stop takes the whole grace time.
+    let world = World::new(&format!("trap '' TERM\n{ENDLESS}"));
+    let mut child = world.start(&["--grace-seconds", "3000"]);
+    world.until_described("two jobs run", |tuning| tuning["TrainingJobStatusCounters"]["InProgress"] == 2);
+    world.hyperband(&["stop", "t"]).with_code(0);
+    let change = || world.hyperband(&["change", "t", "--max-parallel", "1"]);
+    until("the controller knows the stop", || change().code == 2);
+    assert_eq!(change().err, "error: the tuning t is stopping: its limits cannot be changed\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("its processes are gone", || world.processes().is_empty());
+}
+
+#[test]
 fn two_runs_cannot_share_a_data_directory() {
     let world = World::new(ENDLESS);
     let child = world.start(&["--grace-seconds", "1"]);

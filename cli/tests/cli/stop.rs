@@ -5,7 +5,7 @@ use serde_json::json;
 use stack_api::{Stack, response};
 use use_cases::ports::table::{Condition, Query, Table, Write};
 use wire::item::Item;
-use wire::stored::{ACTIVE, active_id, head_key};
+use wire::stored::{ACTIVE, active_id, head_key, meta_key};
 
 use crate::world::{ENDLESS, QUICK, World, ended};
 
@@ -84,6 +84,24 @@ fn regression_an_unreadable_tuning_does_not_prevent_the_stop_of_the_others() {
     let shown = world.hyperband(&["stop", "--all", "--yes"]).with_code(3);
     assert!(shown.out.starts_with("a: stopping\nc: stopping\n"), "{shown:?}");
     assert!(shown.err.starts_with("error: cannot stop b: unreadable row "), "{shown:?}");
+}
+
+/// A newer release may have written the tuning.
+#[test]
+fn regression_a_tuning_with_an_unreadable_definition_can_be_stopped_by_its_name() {
+    let world = World::new(QUICK);
+    let stack = world.stack();
+    world.at(&stack, &["submit", "request.json"]).with_code(0);
+    let table = world.table();
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let active = table.query(&Query::prefix(ACTIVE, "", 10)).await.unwrap().items;
+        let id = active.iter().find_map(active_id).unwrap();
+        table.write(Write::Put(Item::new(meta_key(id)), Condition::Always)).await.unwrap();
+    });
+    let shown = world.hyperband(&["describe", "t"]).with_code(3);
+    assert!(shown.err.starts_with("error: unreadable row "), "{shown:?}");
+    let stopped = world.hyperband(&["stop", "t"]).with_code(0);
+    assert!(stopped.out.starts_with("stop of t requested"), "{stopped:?}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub(super) fn as_json(findings: &[Finding], place: &Place<'_>) -> Value {
             "Check": finding.id,
             "Verdict": finding.verdict.word(),
             "Assumption": finding.expects,
-            "Evidence": finding.verdict.evidence(),
+            "Seen": finding.verdict.evidence(),
         });
         if let Some(fix) = &finding.fix {
             shown["Fix"] = json!(fix);

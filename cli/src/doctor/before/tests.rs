@@ -485,7 +485,7 @@ fn the_output_ends_with_parameters_to_paste() {
     assert_eq!(
         json["Checks"][2],
         json!({"Check": "id", "Verdict": "warning", "Assumption": "assumption",
-        "Evidence": "w\u{1b}[2J", "Fix": "f"})
+        "Seen": "w\u{1b}[2J", "Fix": "f"})
     );
 }
 
