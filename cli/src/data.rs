@@ -45,7 +45,7 @@ impl Data {
         Ok(Some(Self { store, folder: folder.to_owned(), read_only }))
     }
 
-    /// The data directory `folder` with its open table.
+    /// Returns the data directory `folder`, whose table this process has open.
     pub(crate) fn of_store(store: Arc<Store<DynamoTable>>, folder: &Path) -> Self {
         Self { store, folder: folder.to_owned(), read_only: false }
     }

@@ -9,9 +9,7 @@ mod local;
 mod printer;
 
 use tuning::state::failures::cause;
-use use_cases::active::name_in;
 use wire::describe::TrainingJobSummary;
-use wire::names::parse_training_job_name;
 
 use crate::arguments::Logs;
 use crate::failure::{Exit, Failure};
@@ -65,9 +63,8 @@ fn chosen<'a>(page: &'a Page, options: &Logs) -> Result<&'a TrainingJobSummary, 
 }
 
 /// Returns whether `job` has ended by now, or was deleted.
-async fn has_ended_now(tunings: &Tunings, job: &TrainingJobSummary) -> Result<bool, Failure> {
-    let tuning = parse_training_job_name(&job.name).map(|(id, _)| id).unwrap_or_default();
-    match tunings.client.training_job(name_in(&tuning), &job.name).await {
+async fn has_ended_now(tunings: &Tunings, options: &Logs, job: &TrainingJobSummary) -> Result<bool, Failure> {
+    match tunings.client.training_job(&options.name, &job.name).await {
         Ok(found) => Ok(choice::has_ended(&found.job)),
         Err(error) if error.is(NOT_FOUND) => Ok(true),
         Err(error) => Err(failed(error)),

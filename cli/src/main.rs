@@ -8,7 +8,6 @@ mod change;
 mod check;
 mod cost;
 mod cut_numbers;
-
 mod data;
 mod delete;
 mod describe;
@@ -17,7 +16,6 @@ mod explain;
 mod export;
 mod failure;
 mod folder_api;
-
 mod init;
 mod list;
 mod live;

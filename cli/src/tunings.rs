@@ -38,7 +38,6 @@ pub(crate) struct Tunings {
     pub(crate) location_options: String,
 }
 
-/// The place of tunings.
 #[derive(Debug)]
 pub(crate) enum Home {
     Folder(Data),
@@ -132,8 +131,8 @@ impl Tunings {
     pub(crate) async fn name(&self, name: &str) -> Result<String, Failure> {
         match self.client.describe(name).await {
             Ok(described) => Ok(described.base.name),
-            Err(error) if error.is(NOT_FOUND) || name.is_empty() => Err(self.failure(error, name).await),
-            Err(_) => Ok(name.to_owned()),
+            Err(ClientError::Host(_) | ClientError::Busy { .. }) if !name.is_empty() => Ok(name.to_owned()),
+            Err(error) => Err(self.failure(error, name).await),
         }
     }
 

@@ -68,7 +68,7 @@ pub(super) async fn print_log(
         sleep(READ_EVERY).await;
         if asked.elapsed() >= ASK_EVERY {
             asked = Instant::now();
-            ended = has_ended_now(tunings, job).await?;
+            ended = has_ended_now(tunings, options, job).await?;
             if ended {
                 sleep(LATE_AFTER_END).await;
             }

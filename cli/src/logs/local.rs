@@ -33,7 +33,7 @@ pub(super) async fn print_log(
     let mut warned = false;
     loop {
         // Asked before the read: a job that has ended writes no further line.
-        let ended = is_over(tunings, &records, job).await?;
+        let ended = is_over(tunings, options, &records, job).await?;
         loop {
             let (kept, lines) = spawn_blocking(move || {
                 let lines = log.next_lines();
@@ -54,7 +54,7 @@ pub(super) async fn print_log(
         }
         if !warned && !data.is_running() {
             warned = true;
-            let resume = tunings.resume("NAME");
+            let resume = tunings.resume(&options.name);
             print_err(&format!("no `hyperband run` is active; `{resume}` continues the tuning\n"));
         }
         sleep(READ_EVERY).await;
@@ -84,11 +84,16 @@ fn cannot_read(error: io::Error, name: &str) -> Failure {
 }
 
 /// Returns whether the job writes no further line.
-async fn is_over(tunings: &Tunings, records: &JobRecords, job: &TrainingJobSummary) -> Result<bool, Failure> {
+async fn is_over(
+    tunings: &Tunings,
+    options: &Logs,
+    records: &JobRecords,
+    job: &TrainingJobSummary,
+) -> Result<bool, Failure> {
     match records.describe(&job.name).await {
         Ok(described) => Ok(matches!(described.status.as_str(), "Completed" | "Failed" | "Stopped")),
         // It is not created yet, or never will be.
-        Err(TrainingJobsError::NotFound(_)) => has_ended_now(tunings, job).await,
+        Err(TrainingJobsError::NotFound(_)) => has_ended_now(tunings, options, job).await,
         Err(error) => Err(error.into()),
     }
 }

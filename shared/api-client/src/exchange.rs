@@ -1,4 +1,4 @@
-//! The way of a request to the API and of its response back.
+//! Carries requests to an API, and its responses back.
 
 use std::fmt;
 use std::pin::Pin;
