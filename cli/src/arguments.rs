@@ -76,10 +76,10 @@ pub(crate) enum Command {
     /// Continue an interrupted tuning of this machine with its recorded command line
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(Resume),
-    /// Show the brackets, training jobs, cost and time of a request; starts nothing
+    /// Show the brackets, training jobs, cost and time of a request without starting anything
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
-    /// Play tunings of a request in virtual time against recorded learning curves
+    /// Simulate tunings of a request in virtual time against recorded learning curves
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(Simulate),
     /// Validate a request, test its metric patterns on a log, and warn of likely problems
@@ -133,7 +133,7 @@ pub(crate) enum Command {
     /// Serve the HTTP API on this machine, and run several tunings at once
     #[command(after_help = serve::SERVE_EXAMPLES)]
     Serve(Serve),
-    /// Serve the HTTP API of a deployed stack on this machine; signs each request
+    /// Serve the HTTP API of a deployed stack on this machine, and sign each request
     #[command(after_help = serve::PROXY_EXAMPLES)]
     Proxy(Proxy),
     /// Serve SageMaker's training-job API on this machine; training jobs are local processes

@@ -13,8 +13,8 @@ use super::doctor::parse_stack_name;
 use super::{Output, Source};
 
 pub(super) const EXAMPLES: &str = "\
-With NAME, reads the current bill of every training job from the training service. With --endpoint, shows the booked \
-costs only.
+With NAME, reads the current bill of every training job from the training service. With --endpoint, shows only the \
+booked costs.
 
   BILLED     billable seconds
   COMPUTED   billable seconds times the price
@@ -24,9 +24,9 @@ The command marks each job whose booked and computed costs differ, and prints th
 even with differences.
 
 With --month, compares the booked bills of the training jobs that ended in the month with AWS's bill, from Cost \
-Explorer. It reads the usage with the tag hyperband:stack at list prices, before credits, discounts and tax, with your \
-credentials. It needs ce:GetCostAndUsage, and the tag as an active cost allocation tag. AWS charges $0.01 for each \
-request to Cost Explorer; the command usually sends one. Costs appear there up to a day late.
+Explorer. It reads the usage with the tag hyperband:stack at list prices, before credits, discounts and tax. It uses \
+your credentials, which need ce:GetCostAndUsage. The tag must be an active cost allocation tag. AWS charges $0.01 for \
+each request to Cost Explorer; the command usually sends one. Costs appear there up to a day late.
 
 Examples:
   hyperband cost xgb-1

@@ -86,8 +86,8 @@ Examples:
   hyperband plan request.json --epoch-seconds 45 --output json | jq .FullSet";
 
 pub(super) const CHECK_EXAMPLES: &str = "\
-Starts nothing. The log is plain text: the output of the training program, or a log exported from CloudWatch. Exit \
-code 0 if the request is valid, even with warnings; 2 if it is invalid.
+Starts nothing. The log is plain text: the output of the training program, or a log exported from CloudWatch. The exit \
+code is 0 for a valid request, even with warnings, and 2 for an invalid one.
 
 A note lists the fields that a stack requires and for which this machine has defaults.
 
@@ -99,14 +99,14 @@ Examples:
   hyperband check request.json --output json | jq -r '.Warnings[].Code'";
 
 pub(super) const SUBMIT_EXAMPLES: &str = "\
-The stack runs the tuning, so you can switch this machine off. Like `hyperband check --stack`, the command validates \
-the request, and then sends it.
+The stack runs the tuning, so you can switch this machine off. The command first validates the request, like \
+`hyperband check --stack`, and then sends it.
 
-Requests are signed with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
-credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants it. An endpoint \
-lambda:FUNCTION needs lambda:InvokeFunction on the function instead.
+The command signs requests with AWS credentials from the environment, a profile, SSO, a container or an instance. The \
+credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants this permission. An \
+endpoint lambda:FUNCTION needs lambda:InvokeFunction on the function instead.
 
-The command retries a submission whose response was lost. A name is used at most once, so a retry cannot start a \
+The command retries a submission whose response was lost. A stack accepts a name only once, so a retry cannot start a \
 second tuning.
 
 Examples:
@@ -116,8 +116,8 @@ Examples:
   jq '.Controller.MaxCostUsd = 20' request.json | hyperband submit - --output json";
 
 pub(super) const WATCH_EXAMPLES: &str = "\
-Shows all decisions from the beginning until the tuning ends. Ctrl-C stops watching; the tuning continues. Exit code 1 \
-if the tuning failed.
+Shows all decisions from the beginning until the tuning ends. Ctrl-C stops watching; the tuning continues. The exit \
+code is 1 if the tuning failed.
 
 Examples:
   hyperband watch xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
@@ -146,7 +146,8 @@ Examples:
 
 pub(super) const CHANGE_EXAMPLES: &str = "\
 Other limits stay unchanged. Running training jobs continue, even if a new limit is lower. If the new cap is below the \
-spent and reserved amount, no more training jobs start. A pause does not stop the clock of MaxRuntimeInSeconds.
+spent and reserved amount, the tuning starts no more training jobs. A pause does not stop the clock of \
+MaxRuntimeInSeconds.
 
 Examples:
   hyperband change xgb-1 --max-cost 50
@@ -155,7 +156,7 @@ Examples:
   hyperband change xgb-1 --resume --output json";
 
 pub(super) const STOP_EXAMPLES: &str = "\
-Running training jobs get SIGTERM, and SIGKILL after the grace time. The command does not wait for them to end.
+Running training jobs get SIGTERM, and SIGKILL after the grace period. The command does not wait for them to end.
 
 Examples:
   hyperband stop xgb-1
@@ -173,7 +174,7 @@ Examples:
   hyperband explain xgb-1 7 --output json | jq '.Entries[] | select(.Rung) | .Rung.Rule'";
 
 pub(super) const REPLAY_EXAMPLES: &str = "\
-Exit code 0 if all decisions are identical, 1 if a decision differs.
+The exit code is 0 if all decisions are identical, and 1 if a decision differs.
 
 Examples:
   hyperband replay xgb-1";
@@ -186,9 +187,9 @@ Examples:
 pub(super) const DOCTOR_EXAMPLES: &str = "\
 Submits one tuning with two training jobs of at most three minutes each, and stops the second job early. Then compares \
 what SageMaker and CloudWatch Logs report with the assumptions in docs/UNVERIFIED.md. Asks for confirmation first and \
-takes some minutes. Stops everything that it started, also on Ctrl-C. Any training image works: a failed job gives the \
-same information, except for bill-past-limit and limit-start. These two need --input and a program that saves a large \
-model; docs/UNVERIFIED.md has one.
+takes a few minutes. Stops everything that it started, even on Ctrl-C. Any training image works: a failed job gives \
+the same information, except for bill-past-limit and limit-start. These two need --input and a program that saves a \
+large model; docs/UNVERIFIED.md has one.
 
 Required permissions: execute-api:Invoke (the stack's output TuningUsersPolicyArn), sagemaker:DescribeTrainingJob, \
 sagemaker:ListTrainingJobs, sagemaker:ListTags, logs:DescribeLogStreams and logs:FilterLogEvents.
@@ -207,10 +208,10 @@ tried\". A warning does not prevent the deployment.
 Permissions with --before: lambda:GetAccountSettings, logs:DescribeLogGroups, logs:DescribeSubscriptionFilters, \
 pricing:GetProducts, iam:GetRole, iam:SimulatePrincipalPolicy, servicequotas:ListServiceQuotas, \
 servicequotas:ListAWSDefaultServiceQuotas; with --vpc or --subnet also ec2:DescribeSubnets, ec2:DescribeVpcEndpoints \
-and ec2:DescribeRouteTables. IAM's simulation does not know session policies and resource policies. It knows only some \
-conditions, so a denial that depends on a condition is not certain.
+and ec2:DescribeRouteTables. IAM's simulation does not evaluate session policies or resource policies. It knows only \
+some condition keys, so a denial that depends on a condition is not certain.
 
-Exit code 0 if no check prints no, 1 if a check prints no, 3 if the endpoint fails.
+The exit code is 0 if no check prints no, 1 if a check prints no, and 3 if the endpoint fails.
 
 Examples:
   hyperband doctor --before --role arn:aws:iam::111122223333:role/training --region eu-west-1
@@ -227,8 +228,8 @@ Examples:
 
 pub(super) const SIMULATE_EXAMPLES: &str = "\
 The decider and its sampler run as in a real tuning. For each configuration, the nearest recorded one supplies the \
-values. The request's strategy, rungs, limits, cap and prices apply. Prints one line of JSON for each seed; the same \
-seed gives the same bytes.
+values. The request's strategy, rungs, limits, cap and prices apply. The command prints one line of JSON for each \
+seed; the same seed gives the same bytes.
 
 Examples:
   hyperband simulate request.json --curves digits-mlp.jsonl.gz --seeds 0..20 --until-seconds 3600

@@ -30,7 +30,7 @@ pub(crate) struct Init {
     /// Direction of the metric; the default follows from names such as loss and accuracy
     #[arg(long, value_enum)]
     pub(crate) goal: Option<Goal>,
-    /// Pattern whose group captures the epoch in a line of the metric; without a pattern, lines are counted
+    /// Pattern whose group captures the epoch in a line of the metric; without a pattern, each line counts as one epoch
     #[arg(long, value_name = "REGEX")]
     pub(crate) epoch_pattern: Option<String>,
     /// Epochs of a complete training run

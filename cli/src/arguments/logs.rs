@@ -10,7 +10,7 @@ The command prints the job's name to standard error.
 
 With --output json, each line of the log is one JSON object with the members job, host, timestamp and line.
 
-At an --endpoint, reads CloudWatch Logs with your AWS credentials, which need logs:FilterLogEvents on the log group \
+With --endpoint, reads CloudWatch Logs with your AWS credentials, which need logs:FilterLogEvents on the log group \
 /aws/sagemaker/TrainingJobs.
 
 Examples:

@@ -14,10 +14,10 @@ the SageMaker Python SDK. Each instance of a training job is one process of COMM
 request needs no AWS fields, such as RoleArn.
 
 Tunings share --slots. Training jobs without a free slot wait in status Starting, are not billed, and start in the \
-order of creation. A training job with more instances than slots runs alone.
+order of their creation. A training job with more instances than slots runs alone.
 
-There is no authentication: each program that reaches the address can submit tunings, which start COMMAND. The default \
-address is reachable from this machine only. The server refuses requests from web pages of other sites.
+There is no authentication: each program that reaches the address can submit tunings, which start COMMAND. Only this \
+machine can reach the default address. The server refuses requests from web pages of other sites.
 
 When the server is ready, it prints its URL as one line to standard output. For each tuning that begins or ends, it \
 prints one line to standard error. SIGTERM and SIGINT end the server and all training processes. The same command line \
@@ -32,13 +32,13 @@ Examples:
   AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8080 aws sagemaker list-hyper-parameter-tuning-jobs";
 
 pub(super) const PROXY_EXAMPLES: &str = "\
-Forwards each request to the stack, signed with AWS credentials from the environment, a profile, SSO, a container or an \
-instance, as all commands with --endpoint do. A client of SageMaker needs only the address of the proxy.
+Forwards each request to the stack, signed with AWS credentials from the environment, a profile, SSO, a container or \
+an instance, as all commands with --endpoint do. A SageMaker client needs only the address of the proxy.
 
-An endpoint lambda:FUNCTION serves the paths /tuning-jobs only, not SageMaker's own protocol.
+With an endpoint lambda:FUNCTION, the proxy serves only the paths /tuning-jobs, not SageMaker's own protocol.
 
-There is no authentication: each program that reaches the address acts with your AWS credentials. The default address \
-is reachable from this machine only. The server refuses requests from web pages of other sites.
+There is no authentication: each program that reaches the address acts with your AWS credentials. Only this machine \
+can reach the default address. The server refuses requests from web pages of other sites.
 
 Examples:
   hyperband proxy --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com
