@@ -1,8 +1,8 @@
 //! `hyperband doctor`: tests the assumptions about AWS in a real account, and prints yes, no or not tried for each.
-//! With `--before` it checks the account before the deployment instead.
+//! With `--before`, it checks the account before the deployment instead.
 //!
-//! Submits one tuning of two short jobs to the stack, and reads what SageMaker and CloudWatch Logs report about them
-//! with the credentials of the caller. A check without permission reports "not tried". Must never start anything
+//! Submits one tuning of two short jobs to the stack. Then reads, with the credentials of the caller, what SageMaker
+//! and CloudWatch Logs report about the jobs. A check without permission reports "not tried". Must never start anything
 //! without confirmation, and must never leave a job of its own running.
 
 mod account;

@@ -1,6 +1,6 @@
 //! The curves of all metrics of a trial on this machine, read from the logs of its jobs.
 //!
-//! The table has each value of the objective, but only the last value of another metric.
+//! The table has each value of the objective, but only the last value of every other metric.
 
 use std::collections::BTreeMap;
 use std::io;

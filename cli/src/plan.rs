@@ -1,7 +1,7 @@
 //! `hyperband plan`: shows the brackets, training jobs, cost and time of a request without starting anything.
 //!
-//! Simulates both values of `RungExecution`, whichever the request has. Without a price in the request, it shows no
-//! costs.
+//! Simulates both values of `RungExecution`, whichever value the request has. Without a price in the request, it shows
+//! no costs.
 
 mod late_stops;
 mod show;

@@ -1,7 +1,7 @@
 //! `hyperband serve`: the HTTP API on this machine, together with the complete controller.
 //!
 //! All state is in the data directory. The same command line continues every tuning in this directory, even after a
-//! kill. Must never run a tuning of the folder with another training program than its own.
+//! kill. Must never run a tuning of the folder with a training program other than its own.
 
 mod ends;
 mod statistics;

@@ -1,5 +1,5 @@
-//! `hyperband simulate`: plays tunings of a request in virtual time against recorded learning curves, and prints one
-//! line of JSON for each seed.
+//! `hyperband simulate`: simulates tunings of a request in virtual time against recorded learning curves, and prints
+//! one line of JSON for each seed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

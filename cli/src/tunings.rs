@@ -1,7 +1,7 @@
 //! The tunings of a data directory or of a stack, through one client of the API.
 //!
-//! A data directory has the API in this process; its active `run` performs stops and changes. What only one of both
-//! places has is a match on [`Home`].
+//! A data directory has the API in this process; its active `run` performs stops and changes. Code that only one of the
+//! two places needs is in a match on [`Home`].
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The options of `init`.
+//! The options of `hyperband init`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Options of `logs`.
+//! The options of `hyperband logs`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! The options of `simulate`.
+//! The options of `hyperband simulate`.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! The cost of a stack's training jobs in AWS's bill, from Cost Explorer.
 //!
-//! Asks for days: Cost Explorer marks each day whose cost is not final. The tag alone selects the training jobs, because
-//! nothing else has it. A filter by service would depend on the name of the service in bills, and a wrong name returns 0.
+//! Requests the cost of each day, since Cost Explorer marks the days whose cost is not final. The tag alone selects the
+//! training jobs, because no other resource has it. A filter by service would depend on the name of the service in
+//! bills, and a wrong name returns 0.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tunings that are continued by name, run anew, or continued with another command.
+//! Tunings that are continued by name, run again from the start, or continued with another command.
 
 use crate::world::{ENDLESS, QUICK, World, ended, exists, signal, until};
 

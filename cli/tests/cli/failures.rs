@@ -1,4 +1,4 @@
-//! Failures of training jobs: each message says what happened, once, and where to look.
+//! Failures of training jobs: each message says once what happened and where to look.
 
 use serde_json::json;
 

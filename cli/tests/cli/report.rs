@@ -1,5 +1,5 @@
 //! The report: a self-contained file whose document has the data of the tuning, and in which no text of the user is
-//! markup. `tests/page` looks at it in a browser.
+//! markup. `tests/page` tests the report in a browser.
 
 use serde_json::Value;
 

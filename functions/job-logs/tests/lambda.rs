@@ -1,4 +1,4 @@
-//! The job-logs program as Lambda runs it: gzip'd log batches in, facts in the table.
+//! The job-logs program as Lambda runs it: gzipped log batches in, facts in the table.
 
 use lambda_host::{SUBMITTED, Stage};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The caller: credentials, a Region and a retry policy. Makes the services of AWS available without a stack.
+//! The caller: credentials, a Region and a retry policy. Makes AWS services available without a stack.
 
 #[cfg(feature = "aws")]
 use aws_credential_types::Credentials;

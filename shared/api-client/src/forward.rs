@@ -1,6 +1,6 @@
 //! Forwards requests of other clients to the API, signed with the credentials of this client.
 //!
-//! A request is sent once, because its client retries by itself. Only a read whose connection failed is repeated.
+//! Sends each request once, because its client retries by itself. Repeats only a read whose connection failed.
 
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 //! can also call AWS services in the stack's account, or, without a stack, in the account of the credentials.
 //!
 //! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
-//! idempotent; [`create`](Client::create) explains how for a submission. Must never print, or reveal a secret.
+//! idempotent; [`create`](Client::create) explains how for a submission. Must never print anything or reveal a secret.
 //!
-//! Without the feature `aws` the crate has no transport: [`Stack::connect`] fails, and none of the credential
+//! Without the feature `aws`, the crate has no transport: [`Stack::connect`] fails, and none of the credential
 //! providers, TLS and HTTP crates is compiled.
 #![warn(missing_docs)]
 

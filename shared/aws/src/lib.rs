@@ -1,8 +1,9 @@
 //! The connection to an AWS account: TLS, the environment's Region and credentials, time-outs and retries. Behind features:
 //! the event bus (`event-bus`), invocations of a function (`invocation`) and the price list (`prices`).
 //!
-//! Assumes Lambda's environment. `AWS_ENDPOINT_URL_<SERVICE>` overrides an endpoint, as in every AWS SDK. Without features
-//! this crate must never depend on the SDK of a service, so that a program builds only the SDKs that it calls.
+//! Assumes Lambda's environment. `AWS_ENDPOINT_URL_<SERVICE>` overrides an endpoint, as in every AWS SDK. Without
+//! features, this crate must never depend on the SDK of a service, so that a program builds only the SDKs that it
+//! calls.
 
 mod endpoint;
 #[cfg(feature = "event-bus")]

@@ -1,4 +1,4 @@
-//! Whole tunings on the public tables: how many trials go on, and how many slots a cap fills.
+//! Whole tunings on the public tables: how many trials continue, and how many slots a cap fills.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::fs;

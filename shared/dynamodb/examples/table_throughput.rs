@@ -1,9 +1,9 @@
 //! Measures the speed of the embedded table, and how it changes as the table grows.
 //!
-//! `table_throughput [ROWS]` prints operations per second in memory and in a file, then the effect of ROWS puts
-//! (default 10,000) on the stream, the file and the time to open it. `table_throughput pace SECONDS` writes ten rows
-//! per second while a reader consumes them: run it under `time` to measure the table of an idle controller. Asserts
-//! nothing.
+//! `table_throughput [ROWS]` prints operations per second in memory and in a file. Then it prints the effect of ROWS
+//! puts (default 10,000) on the stream, the file and the time to open the file. `table_throughput pace SECONDS` writes
+//! ten rows per second while a reader consumes them: run it under `time` to measure the table of an idle controller.
+//! Asserts nothing.
 #![expect(clippy::print_stdout, reason = "the program prints its results")]
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! [`Table`] on the DynamoDB SDK.
 //!
-//! Every read is strongly consistent. Rows and transactions above the size limits are refused before they are sent;
-//! DynamoDB checks everything else. The SDK's client retries as configured; this module never retries.
+//! Every read is strongly consistent. This module refuses rows and transactions above the size limits before it sends
+//! them; DynamoDB checks everything else. The SDK's client retries as configured; this module never does.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Errors of the API, with AWS's codes.
 //!
-//! A message describes only the caller's request. The cause of an internal failure is for the log.
+//! A message describes only the caller's request. The cause of an internal failure goes only to the log.
 
 use thiserror::Error;
 use use_cases::change::ChangeError;

@@ -3,8 +3,9 @@
 //!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote | --outage SECONDS]…
 //!         [--describe | --live URL | --events COUNT]
 //!
-//! `--all-epochs`: no trial is stopped at a rung. `--outage`: no job gets instances from then on. Instead of the page, `--describe` writes the response of Describe, `--live`
-//! the live page of a stream, and `--events` such a stream: the document after half of the steps, and so many deltas.
+//! `--all-epochs`: no trial is stopped at a rung. `--outage`: no job gets instances from that time on. Instead of the
+//! page, `--describe` writes the response of Describe, and `--live` the live page of a stream. `--events` writes such a
+//! stream: the document after half of the steps, and COUNT deltas.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a panic ends the program")]
 
 use curves::Setting;

@@ -1,6 +1,7 @@
 //! Converts the response of `DescribeTrainingJob` to the port's description.
 //!
-//! Passes statuses on unchanged, unknown ones included. Must never replace a missing field by a value that looks real.
+//! Passes statuses on unchanged, unknown ones included. Must never replace a missing field with a value that looks
+//! real.
 
 use aws_sdk_sagemaker::operation::describe_training_job::DescribeTrainingJobOutput;
 use aws_sdk_sagemaker::types::{MetricData, SecondaryStatus, TrainingJobStatus};

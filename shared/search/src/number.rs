@@ -1,7 +1,7 @@
 //! Conversions between kinds of numbers, each in one checked place.
 //!
-//! A position in the unit interval is a whole number of steps of 2^-53, 0..=[`UNIT_STEPS`]. Each step is exactly a
-//! float, so integer arithmetic on steps is exact.
+//! A position in the unit interval is a whole number of steps of 2^-53, 0..=[`UNIT_STEPS`]. A float represents each
+//! such number exactly, so integer arithmetic on steps is exact.
 //!
 //! Rounding must not depend on the machine.
 

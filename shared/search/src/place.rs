@@ -1,4 +1,4 @@
-//! Places: points of the unit cube, as coarse as the stored state has them.
+//! Places: points of the unit cube, at the resolution of the stored state.
 
 use serde::{Deserialize, Serialize};
 

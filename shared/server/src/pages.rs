@@ -1,4 +1,4 @@
-//! The pages of tunings with their event streams and logs, beside the routes of the API.
+//! The pages of tunings with their event streams and logs, in addition to the routes of the API.
 
 use std::convert::Infallible;
 use std::sync::Arc;

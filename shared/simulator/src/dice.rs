@@ -1,4 +1,4 @@
-//! Random draws, the only source of chance in the simulator. Each purpose has its own generator, so that a new draw
+//! Random draws, the only source of randomness in the simulator. Each purpose has its own generator, so that a new draw
 //! does not change existing ones.
 
 use search::seed::{Rng, child};

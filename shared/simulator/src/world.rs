@@ -4,7 +4,7 @@
 //! which the runner takes from the queue one by one.
 //!
 //! Table reads are strongly consistent, as in the cloud: the port has no other reads, and the table has no secondary
-//! index (index rows in the same table map names to tunings).
+//! index. Index rows in the same table map names to tunings.
 
 pub(crate) mod call;
 mod capacity;

@@ -1,4 +1,4 @@
-//! A history as text keeps every parameter, and leaves out default values.
+//! A history as text keeps every parameter, and omits default values.
 
 use simulator::Run;
 use simulator::case::{Case, Choices};

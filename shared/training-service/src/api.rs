@@ -1,7 +1,7 @@
 //! The routes of the service: `POST /` for every operation, `GET /ping` for scripts that wait for the service.
 //!
-//! Requests are not authenticated, signed or not. Requests of web pages are refused, so that no page can start a
-//! program through a user's browser.
+//! Requests are not authenticated, whether signed or not. The service refuses requests of web pages, so that no page
+//! can start a program through a user's browser.
 
 use std::future::Future;
 

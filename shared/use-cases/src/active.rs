@@ -1,4 +1,4 @@
-//! The IDs of the tunings that are not over.
+//! The IDs of the tunings that have not ended.
 
 use wire::stored::{ACTIVE, active_id};
 

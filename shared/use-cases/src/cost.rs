@@ -1,4 +1,4 @@
-//! Compares the booked cost of a tuning with the present bills of the training service, job by job, one page at a time.
+//! Compares the booked cost of a tuning with the current bills of the training service, job by job, one page at a time.
 //!
 //! Reads only: the ledger changes through facts alone. Each job takes one call of the training service, so the caller,
 //! who requests the pages, sets the pace. Holds at most one page of jobs and the running jobs in memory.

@@ -3,8 +3,8 @@
 //!
 //! When two deciders run at once, one commits. The condition on the head fails for the other, which reads the table and
 //! decides again. After a lost answer, the next session reads the head. Facts are idempotent, so a second decision
-//! about the same facts changes nothing. The table, never the stream, is the truth: a ring makes the decider read all
-//! stored facts of the tuning and its live jobs.
+//! about the same facts changes nothing. The table, never the stream, is the source of truth: a ring makes the decider
+//! read all stored facts of the tuning and its live jobs.
 
 mod commit;
 mod session;

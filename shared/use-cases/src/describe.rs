@@ -1,7 +1,7 @@
 //! Describes a tuning and its training jobs, in the shapes of Automatic Model Tuning (AMT).
 //!
-//! Combines the state as of the last step with a stored stop request that is not folded yet, so that a client sees the
-//! effect of its own call.
+//! Combines the state as of the last step with a stored stop request that is not folded yet. A client therefore sees
+//! the effect of its own call.
 
 mod jobs;
 mod listed;

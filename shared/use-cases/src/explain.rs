@@ -1,7 +1,7 @@
 //! Explains one trial: every decision about it and the reason, from the recorded steps alone.
 //!
-//! Applies the steps in order, like a replay, but makes no decisions of its own. Before each ruling the state is the
-//! one that the decider saw, so a rung shows the values of the other trials that had arrived by then. Reads only.
+//! Applies the steps in order, like a replay, but makes no decisions of its own. Before each ruling, the state is the
+//! one that the decider saw. So a rung shows the values of the other trials that had arrived by then. Reads only.
 
 mod entry;
 mod jobs;

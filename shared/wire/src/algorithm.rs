@@ -1,9 +1,9 @@
 //! SageMaker's built-in algorithms: a table of their metrics, log lines, epochs and models.
 //!
-//! A request selects a built-in algorithm by `AlgorithmName` or by the repository of its `TrainingImage`. It selects an
-//! algorithm that runs as a script by SageMaker's archive of the script. The row of the algorithm supplies the defaults
-//! of the request: the pattern of the objective, the pattern of the epoch, and the hyperparameter that sets the number
-//! of epochs. Sources: SageMaker's developer guide, the code of the containers, and responses of Describe.
+//! A request selects a built-in algorithm by `AlgorithmName` or by the repository of its `TrainingImage`. If an
+//! algorithm runs as a script, SageMaker's archive of the script selects it. The row of the algorithm supplies the
+//! defaults of the request: the pattern of the objective, the pattern of the epoch, and the hyperparameter that sets
+//! the number of epochs. Sources: SageMaker's developer guide, the code of the containers, and responses of Describe.
 //! [`Algorithm::unverified`] lists the properties that no source confirms.
 //!
 //! Never remove a log line that a row matches: running tuning jobs depend on it.

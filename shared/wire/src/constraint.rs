@@ -3,7 +3,7 @@
 //! The table is data. It drives the validation of requests, and everything else that describes a request (the API
 //! document, `check`) reads the same rows. A path consists of member names; `[]` stands for an element of a list, `{}`
 //! for a value and `{key}` for a key of a map. Sources: the service model of `CreateHyperParameterTuningJob` and, for
-//! `Controller`, CONTRACT.md.
+//! `Controller`, docs/REQUEST.md.
 //!
 //! Validation never changes a request and reports all violations, not only the first.
 

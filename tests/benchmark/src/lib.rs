@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p benchmark -- --help` lists the options. [`case`] reads the tables and [`analytic`] computes
 //! some, [`rival`] plays the methods that the controller is compared with, [`peers`] has recorded figures of other
-//! systems, and [`report`] prints the measures. Same options: same bytes, with any number of threads.
+//! systems, and [`report`] prints the measures. The same options give the same bytes, with any number of threads.
 
 pub mod analytic;
 pub mod case;

@@ -1,7 +1,7 @@
 //! Rival methods, written without the controller: an event loop over the same world as `curves`.
 //!
 //! Like `curves`, it breaks ties of time by the order in which events were scheduled. Decisions, starts and stops take
-//! no time. Not in this world: jitter, interruptions, outages.
+//! no time. This world has no jitter, interruptions or outages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

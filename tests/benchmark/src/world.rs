@@ -1,4 +1,4 @@
-//! The world in which every method plays, and what is kept of one tuning in it.
+//! The world in which every method plays, and the record of one tuning in it.
 
 use curves::{Checkpoint, Setting};
 use tuning::unit::limits::MAX_TRAINING_JOBS;

@@ -1,6 +1,6 @@
 //! The controller's cost per training job: plays a tuning to its end, counts its use, and computes the price.
 //!
-//! High estimates replace use that cannot be counted: Lambda's own log lines, computing time beside calls, and the
+//! High estimates replace use that cannot be counted: Lambda's own log lines, computing time besides calls, and the
 //! API's access log. The simulator's calls take 10 ms (table) and 160 ms (SageMaker) on average.
 
 use std::collections::BTreeMap;

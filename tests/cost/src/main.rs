@@ -1,7 +1,7 @@
 //! `cargo run --release -p cost` plays all tunings of docs/COST.md and prints the rows of its tables. This takes
 //! minutes.
 //!
-//! A number as argument skips tunings with more training jobs. With `--check`, the exit code is 1 if docs/COST.md or
+//! A number as an argument skips tunings with more training jobs. With `--check`, the exit code is 1 if docs/COST.md or
 //! docs/PERFORMANCE.md lacks a printed row, or if README.md lacks a printed sentence.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 

@@ -1,7 +1,7 @@
 //! AWS prices in USD: us-east-1, on demand, without free tiers, as of November 2025.
 //!
-//! All prices of this crate are here. Services that are free for this use are left out: SQS below a million requests,
-//! stream reads by Lambda, state changes of SageMaker on the default bus, and SageMaker API calls.
+//! All prices of this crate are here. This file omits services that are free for this use: SQS below a million
+//! requests, stream reads by Lambda, state changes of SageMaker on the default bus, and SageMaker API calls.
 
 /// A write request unit of DynamoDB: 1 KB; transactions need two units per KB.
 pub const WRITE_UNIT: f64 = 0.625e-6;

@@ -1,4 +1,5 @@
-//! The fuzz targets: one function per reader of outside bytes. It panics when a property of that reader is broken.
+//! The fuzz targets: one function per reader of outside bytes. Each function panics when a property of its reader is
+//! broken.
 //!
 //! The fuzzers in `tests/fuzz/libfuzzer` call the targets; an ordinary test calls them with every file of the corpus.
 //! The targets accept any bytes. They must not read a clock or a file, or keep state between inputs.

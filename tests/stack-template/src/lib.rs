@@ -1,8 +1,8 @@
 //! The stack's template, for tests that compare it with the code.
 //!
 //! Converts YAML with `CloudFormation` tags to JSON as the service does (`!Ref x` becomes `{"Ref": "x"}`). Assumes that
-//! cfn-lint has checked the template. Overlays are merged by `infra/overlay.py`, so with Python. Must never contain a name from
-//! the code; the tests provide those.
+//! cfn-lint has checked the template. Overlays require Python, because `infra/overlay.py` merges them. Must never
+//! contain a name from the code; the tests provide those.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};

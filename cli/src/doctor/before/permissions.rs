@@ -1,9 +1,9 @@
 //! Checks the permissions of the principal that deploys, and the policies of its organization, with IAM's policy
 //! simulator.
 //!
-//! The simulator reads the policies and performs nothing. It does not know session policies and resource policies, and
-//! knows only some context keys. In some organizations it denies everything, so actions that the caller just performed
-//! serve as a control.
+//! The simulator reads the policies and performs nothing. It does not evaluate session policies or resource policies,
+//! and knows only some context keys. In some organizations, it denies everything, so actions that the caller has just
+//! performed serve as a control.
 
 use api_client::ServiceError;
 use serde_json::{Value, json};

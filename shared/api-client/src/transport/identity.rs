@@ -1,7 +1,7 @@
 //! The caller's identity: credentials and Region, from the sources that every AWS tool uses.
 //!
 //! Secrets never leave this module; messages contain at most the last characters of a key's ID. For an endpoint on this
-//! machine the chain skips the instance role, because a machine without one waits seconds for it.
+//! machine, the chain skips the instance role, because a machine without one waits seconds for it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};

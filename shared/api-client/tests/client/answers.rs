@@ -1,4 +1,4 @@
-//! Errors of the endpoint: throttling, denials, foreign responses, failed connections.
+//! Errors of the endpoint: throttling, denials, responses of other servers, failed connections.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,7 +6,7 @@
 //! connections.
 //!
 //! The last record is never removed. Without it, numbers would restart from the clock, and a reader would lose its
-//! position if the clock had gone back.
+//! position if the clock had been set back.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! Each stream is one consumer with its own position. Like Lambda, a reader finishes a batch before it reads the next.
 //! To resume in a new process, the reader stores the sequence number of the last finished record. A write wakes the
-//! reader immediately. Writes of an attached process are found by polling once a second.
+//! reader immediately. The reader polls once a second to find the writes of an attached process.
 
 use std::sync::Arc;
 use std::time::Duration;

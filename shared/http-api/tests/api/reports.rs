@@ -1,4 +1,4 @@
-//! The report of a tuning, which a response can have up to a maximum size.
+//! The report of a tuning, which a response can contain up to a maximum size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

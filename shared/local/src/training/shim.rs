@@ -5,7 +5,7 @@
 //!
 //! - The host stage takes the host's lock and starts the guard stage in its own process group. It sends the signals
 //!   that the controller orders through standard input. When standard input closes, the controller has ended, even by
-//!   SIGKILL, and the host stage kills everything. As a subreaper it inherits orphans of the command.
+//!   SIGKILL, and the host stage kills everything. As a subreaper, the host stage inherits orphans of the command.
 //! - The guard stage asks the kernel to kill it together with the host stage, then becomes the command.
 //!
 //! The shim outlives the controller only for the time that a kill takes. It exits after its descendants.

@@ -1,4 +1,4 @@
-//! The controller is killed at any point of its work, then another one opens its folder.
+//! The controller is killed at any point of its work; then another controller opens its folder.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

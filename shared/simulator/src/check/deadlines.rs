@@ -1,8 +1,8 @@
 //! Deadlines after the last fault: an ordered stop reaches its job, an ordered log read is performed, and a tuning ends
 //! at its time limit. A readable bill is read: the full reservation is booked only for a job that no longer exists.
 //!
-//! No other checker notices these: a job ends at its own limits even without a stop, and a reservation covers every
-//! bill. But the user would pay for both.
+//! No other checker notices a missed deadline: a job ends at its own limits even without a stop, and a reservation
+//! covers every bill. But the user would pay for the missed stop and for the unread bill.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! Capacity shortages: for a while, one choice of instances has no capacity on spot or on demand, while others have.
 //!
-//! Only strikes tunings with a fallback. An outage of the plan strikes all tunings on all instances. An on-demand job then fails. A spot job fails, or waits up to its limit.
+//! A shortage strikes only tunings with a fallback. An outage of the plan strikes all tunings on all instances. An
+//! on-demand job then fails. A spot job fails, or waits up to its limit.
 
 use super::World;
 use super::queue::Tick;

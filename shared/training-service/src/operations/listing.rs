@@ -1,7 +1,7 @@
 //! `ListTrainingJobs`: filters, sort order and pages.
 //!
 //! A page starts after the sort key of the last job of the previous page. Jobs that are created or removed between two
-//! pages therefore move no other job, and a job whose sort key does not change is listed once.
+//! pages therefore move no other job. A job whose sort key does not change is listed once.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,5 +1,5 @@
 //! The end of a job that has trained its last epoch. Its program may evaluate, save its model and export it before it
-//! ends by itself, so a stop after the last metric line can lose the model.
+//! ends by itself. A stop after the last metric line can therefore lose the model.
 //!
 //! The time from the last line to the end is learned from jobs that ended after their last epoch
 //! ([`crate::quote::runtime::longest_tail`]). Until enough jobs have done so, the limits of the job are the only bound.

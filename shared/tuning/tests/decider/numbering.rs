@@ -1,4 +1,4 @@
-//! What the log shows beside values: the base of the epochs, lines that begin an epoch, problems.
+//! What the log shows besides values: the base of the epochs, lines that begin an epoch, problems.
 
 use tuning::definition::{Definition, EpochRule};
 use tuning::log::fact::{Fact, JobPhase, Recorded};

@@ -2,9 +2,9 @@
 //!
 //! The model here has no concurrency, money, retries or floats. The decider stops running jobs (ASHA); the paper waits
 //! for a whole rung and then promotes. For every order of arrival, both have the same plan and the same number of
-//! trials in each bracket. A bracket on its own sends its leader to the maximum resource, and all verdicts are equal if
-//! the best trials of each rung arrive at places 1, 2 eta, 3 eta, ... Brackets that run together compare their trials
-//! with each other, which the paper does not: then the leader of all of them reaches the maximum resource.
+//! trials in each bracket. A bracket on its own sends its leader to the maximum resource. All verdicts are equal if the
+//! best trials of each rung arrive at places 1, 2 eta, 3 eta, ... Brackets that run together compare their trials with
+//! each other, which the paper does not do. Then the leader of all of them reaches the maximum resource.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! A job that logs no value of the objective for too long is looked at and then stopped.
+//! A job that logs no value of the objective for too long is checked and then stopped.
 
 use tuning::decide::deadline;
 use tuning::definition::Silence;

@@ -1,6 +1,6 @@
 //! Shared code of the tests: builders, `check`, and a training service in virtual time.
 //!
-//! Must never: implement a rule of the decider. It calls the public API of the crate and checks the promises.
+//! Must never implement a rule of the decider. This code calls the public API of the crate and checks the promises.
 
 pub(crate) mod bench;
 pub(crate) mod build;

@@ -1,4 +1,4 @@
-//! Promotion, rule by rule: when a trial waits, when it is promoted, and how a trial ends that does not reach its rung.
+//! Promotion, rule by rule: when a trial waits, when it is promoted, and how a trial that does not reach its rung ends.
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};

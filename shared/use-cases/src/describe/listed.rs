@@ -1,4 +1,4 @@
-//! The entry of a tuning in a list, also of a tuning with unreadable rows.
+//! The entry of a tuning in a list, even of a tuning with unreadable rows.
 //!
 //! A damaged tuning, or one of a newer version after a rollback, must not hide the others, especially from a user who
 //! wants to stop them. Unknown fields are omitted, not invented.

@@ -1,6 +1,6 @@
 //! Batches of a CloudWatch Logs subscription: JSON, compressed with gzip and encoded as base64.
 //!
-//! This module reads a batch and makes facts of its metric lines. The whole account shares the log group, so check
+//! This module reads a batch and converts its metric lines to facts. The whole account shares the log group, so check
 //! [`LogBatch::log_stream`] with [`crate::names::log_stream`] and drop unrelated streams before trying a pattern.
 //! CloudWatch Logs delivers each event at least once, possibly in another batch the second time, but always with the
 //! same ID.

@@ -1,14 +1,14 @@
 //! Applies a user's metric pattern to log lines.
 //!
-//! A line shows what a terminal would show (`screen.rs`): the last state of a redrawn line counts, and colors are no text.
-//! With an epoch pattern, a redrawn line has a value for each epoch that it showed. In a plain line, the last match
-//! counts, with the nearest epoch before it.
+//! A line shows what a terminal would show (`screen.rs`): the last state of a redrawn line counts, and colors are not
+//! text. With an epoch pattern, a redrawn line has a value for each epoch that it showed. In a plain line, the last
+//! match counts, with the nearest epoch before it.
 //!
 //! Patterns come from users and lines from their programs, so both the compiled size of a pattern and the length of a
 //! line are bounded. The worst-case time of a match is proportional to their product. A large pattern therefore has a
 //! smaller maximum line length, and tries fewer matches and fewer states of a line. The log may contain a printed tab
-//! as the four characters `#011`, and users write patterns for either form, so both forms of a line are tried. A line
-//! without a number yields no metric line.
+//! as the four characters `#011`. Users write patterns for either form, so this module tries both forms of a line. A
+//! line without a number yields no metric line.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! A naive reference of a tuning: the ledger is a list of entries, the running jobs are a filter over it, a verdict is
 //! a count. It folds the same facts as the decider. `rules` has the rulings that it allows and requires.
 //!
-//! Must never: take a sum, a rank or a status from the decider's state. Only the time (`now`) comes from the decider.
+//! Must never take a sum, a rank or a status from the decider's state. Only the time (`now`) comes from the decider.
 
 mod rules;
 mod verdicts;

@@ -1,5 +1,5 @@
-//! A table, a training service, an event bus and a clock for sweeps. Time advances only in pauses, every call is
-//! recorded, and a sweep can be stalled after any call, to be continued later or dropped like a dead process. Futures
+//! A table, a training service, an event bus and a clock for sweeps. Time advances only in pauses, and every call is
+//! recorded. A test can stall a sweep after any call, and later continue it, or drop it like a dead process. Futures
 //! wait only where they are stalled, so one poll completes each.
 
 mod service;

@@ -1,4 +1,4 @@
-//! The table of constraints has exactly what the fields of a request read.
+//! The table of constraints has exactly the values and fields that a request reads.
 
 use std::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! The rules of the reference: whether a ruling is allowed, and whether a ruling is due after a delivery. The rules are
 //! conditions without an order of evaluation.
 //!
-//! Must never: call the decider.
+//! Must never call the decider.
 
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};

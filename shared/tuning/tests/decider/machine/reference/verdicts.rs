@@ -1,6 +1,6 @@
 //! The verdicts of the reference: the value with which a trial arrives at a rung, its rank, and whether it continues.
 //!
-//! Must never: call the decider.
+//! Must never call the decider.
 
 use tuning::definition::Objective;
 use tuning::log::fact::JobEnd;
