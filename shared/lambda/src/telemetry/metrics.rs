@@ -102,10 +102,10 @@ pub const TUNINGS_ENDED: Metric =
 pub const TUNINGS_FAILED: Metric = count("TuningsFailed", DECIDER, "tunings that failed");
 /// Metric `CapNotices`.
 pub const CAP_NOTICES: Metric =
-    count("CapNotices", DECIDER, "times that a tuning's or a month's cap reached 50 %, 80 % or 100 %");
+    count("CapNotices", DECIDER, "times that a tuning or a month reached 50 %, 80 % or 100 % of its cap");
 /// Metric `MonthCapNotices`.
 pub const MONTH_CAP_NOTICES: Metric =
-    count("MonthCapNotices", DECIDER, "times that the month's cap reached 80 % or 100 %");
+    count("MonthCapNotices", DECIDER, "times that a month reached 80 % or 100 % of its cap");
 /// Metric `BudgetOverruns`.
 pub const BUDGET_OVERRUNS: Metric =
     count("BudgetOverruns", DECIDER, "tunings with a job that cost more than its reservation");
@@ -140,7 +140,7 @@ pub const TUNINGS_STUCK: Metric =
 pub const ACTIONS_MISSED: Metric = count(
     "ActionsMissed",
     SWEEPER,
-    "actions other than starts unclaimed 15 seconds or more after their order; reads of logs two minutes",
+    "unclaimed actions, except starts, at least 15 seconds after their order; log reads: two minutes",
 );
 /// Metric `SweepFailed`.
 pub const SWEEP_FAILED: Metric = count(
@@ -149,20 +149,26 @@ pub const SWEEP_FAILED: Metric = count(
     "tunings and listed jobs that a sweep failed to read or write, failed listings, failed sweeps",
 );
 /// Metric `EventsMissed`.
-pub const EVENTS_MISSED: Metric =
-    count("EventsMissed", SWEEPER, "silent training jobs with a state that no event had brought in a minute");
+pub const EVENTS_MISSED: Metric = count(
+    "EventsMissed",
+    SWEEPER,
+    "silent training jobs with a state that no event had delivered within a minute",
+);
 /// Metric `DeliveriesMissed`.
 pub const DELIVERIES_MISSED: Metric = count(
     "DeliveriesMissed",
     SWEEPER,
-    "the same, with a state, or with values that no log batch had brought in four minutes",
+    "silent training jobs with such a state, or with values that no log batch had delivered within four minutes",
 );
 /// Metric `OrphansStopped`.
-pub const ORPHANS_STOPPED: Metric =
-    count("OrphansStopped", SWEEPER, "running training jobs of this stack without a decision, stopped");
+pub const ORPHANS_STOPPED: Metric = count(
+    "OrphansStopped",
+    SWEEPER,
+    "running training jobs of this stack that a sweep stopped, because no decision had ordered them",
+);
 /// Metric `TrainingServiceCalls`.
 pub const TRAINING_SERVICE_CALLS: Metric =
-    count("TrainingServiceCalls", SWEEPER, "calls of SageMaker and CloudWatch Logs by a sweep");
+    count("TrainingServiceCalls", SWEEPER, "calls of a sweep to SageMaker and CloudWatch Logs");
 /// Metric `RequestsRefused`.
 pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
 
