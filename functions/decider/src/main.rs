@@ -1,4 +1,5 @@
-//! The decider function: decides the tunings of a batch of fact and ring records, and returns the records to deliver again.
+//! The decider function: decides the tunings of a batch of fact and ring records, and returns the records to deliver
+//! again.
 //!
 //! Wiring only; the use case is `use_cases::decide`.
 

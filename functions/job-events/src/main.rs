@@ -1,7 +1,7 @@
 //! The job-events function: records a state change of a training job, as EventBridge delivers it.
 //!
-//! Wiring only; the use case is `use_cases::job_events`. Lambda delivers a failed event again; an unreadable one goes to the
-//! failure queue, with the error type `Unreadable`.
+//! Wiring only; the use case is `use_cases::job_events`. Lambda delivers a failed event again; an unreadable one goes
+//! to the failure queue, with the error type `Unreadable`.
 
 use std::process::ExitCode;
 use std::sync::Arc;

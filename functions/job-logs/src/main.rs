@@ -1,7 +1,7 @@
 //! The job-logs function: records the objective's values in a batch of log lines, as CloudWatch Logs delivers it.
 //!
-//! Wiring only; the use case is `use_cases::job_logs`. Lambda delivers a failed event again; an unreadable one goes to the
-//! failure queue, with the error type `Unreadable`.
+//! Wiring only; the use case is `use_cases::job_logs`. Lambda delivers a failed event again; an unreadable one goes to
+//! the failure queue, with the error type `Unreadable`.
 
 use std::process::ExitCode;
 use std::sync::Arc;

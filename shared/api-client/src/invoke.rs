@@ -1,7 +1,7 @@
 //! Invokes a stack's function in place of the HTTP API.
 //!
-//! Assumes the documented answers of Lambda's Invoke: a status above 299 means that the function did not run, and a header
-//! reports that it failed. Every other answer is a result of [`direct`].
+//! Assumes the documented answers of Lambda's Invoke: a status above 299 means that the function did not run, and a
+//! header reports that it failed. Every other answer is a result of [`direct`].
 
 use serde_json::Value;
 use wire::events::direct;

@@ -1,5 +1,5 @@
-//! A client of the HTTP API: of a deployed stack (signed), of a server on this machine, or of an API in this process. It
-//! can also call AWS services in the stack's account, or, without a stack, in the account of the credentials.
+//! A client of the HTTP API: of a deployed stack (signed), of a server on this machine, or of an API in this process.
+//! It can also call AWS services in the stack's account, or, without a stack, in the account of the credentials.
 //!
 //! Every call ends: the number of attempts is limited, and each attempt has a time-out. Retried requests are
 //! idempotent; [`create`](Client::create) explains how for a submission. Must never print anything or reveal a secret.

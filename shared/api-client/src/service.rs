@@ -1,7 +1,7 @@
 //! Other AWS services, called by the same user: the JSON protocol, the Query protocol, and reads of Lambda.
 //!
-//! Returns responses and refusals unchanged, because callers inspect their codes and messages; XML becomes JSON. Sends a
-//! request that changes something only once. Must never send a signature except to AWS or to the caller's endpoint.
+//! Returns responses and refusals unchanged, because callers inspect their codes and messages; XML becomes JSON. Sends
+//! a request that changes something only once. Must never send a signature except to AWS or to the caller's endpoint.
 
 use serde_json::Value;
 use thiserror::Error;

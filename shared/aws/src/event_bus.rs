@@ -1,7 +1,7 @@
 //! The event bus of an AWS account: notices for users and programs, and state changes of training jobs.
 //!
-//! An event may be published twice when a response is lost; consumers must be idempotent, as for every EventBridge event.
-//! Must never report an event as published that the bus did not accept.
+//! An event may be published twice when a response is lost; consumers must be idempotent, as for every EventBridge
+//! event. Must never report an event as published that the bus did not accept.
 
 use crate::{Failure, SdkConfig, at_most};
 use aws_sdk_eventbridge::Client;

@@ -1,5 +1,5 @@
-//! The connection to an AWS account: TLS, the environment's Region and credentials, time-outs and retries. Behind features:
-//! the event bus (`event-bus`), invocations of a function (`invocation`) and the price list (`prices`).
+//! The connection to an AWS account: TLS, the environment's Region and credentials, time-outs and retries. Behind
+//! features: the event bus (`event-bus`), invocations of a function (`invocation`) and the price list (`prices`).
 //!
 //! Assumes Lambda's environment. `AWS_ENDPOINT_URL_<SERVICE>` overrides an endpoint, as in every AWS SDK. Without
 //! features, this crate must never depend on the SDK of a service, so that a program builds only the SDKs that it

@@ -1,5 +1,5 @@
-//! The `OpenAPI` document of the REST routes. The schemas come from the types of the responses and from the constraints of
-//! requests.
+//! The `OpenAPI` document of the REST routes. The schemas come from the types of the responses and from the constraints
+//! of requests.
 
 use std::collections::BTreeMap;
 

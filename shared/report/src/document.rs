@@ -1,7 +1,7 @@
 //! The document of a tuning: all data of the page, as compact JSON.
 //!
-//! Times in a document are milliseconds since the submission, except those of [`Head`]. Amounts are micro-dollars. Values
-//! that JSON lacks (NaN and infinities) are null. A reader ignores unknown members.
+//! Times in a document are milliseconds since the submission, except those of [`Head`]. Amounts are micro-dollars.
+//! Values that JSON lacks (NaN and infinities) are null. A reader ignores unknown members.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Refuses the requests of web pages, which a browser on this machine sends to any address.
 //!
-//! A page of another site has another `Origin`. A page can also make the name of its own site point to this machine (DNS
-//! rebinding); then the `Host` of its requests is that name. An IP address or `localhost` cannot be rebound.
+//! A page of another site has another `Origin`. A page can also make the name of its own site point to this machine
+//! (DNS rebinding); then the `Host` of its requests is that name. An IP address or `localhost` cannot be rebound.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

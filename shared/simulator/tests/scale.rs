@@ -1,5 +1,5 @@
-//! How long an ended job waits for its conclusion, in virtual time. The stack's own calls take as long as recorded ones:
-//! 20 to 300 ms for the training service, which accepts one create a second, and 1 to 20 ms for the table.
+//! How long an ended job waits for its conclusion, in virtual time. The stack's own calls take as long as recorded
+//! ones: 20 to 300 ms for the training service, which accepts one create a second, and 1 to 20 ms for the table.
 //!
 //! The second part plays as many jobs as one account can start, and shows how many run at once.
 //!

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p tuning --example decider_throughput [JOBS] [PARALLEL] [Stop|Promote]` runs one tuning
 //! (default 10,000 training jobs, 100 at once, Hyperband from 1 to 27 epochs) against an ideal training service, with
-//! one fact per step. It prints a line for each tenth of the jobs. Facts per second and bytes of JSON must not depend on
-//! the number of finished trials, except for the arrivals at rungs.
+//! one fact per step. It prints a line for each tenth of the jobs. Facts per second and bytes of JSON must not depend
+//! on the number of finished trials, except for the arrivals at rungs.
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 

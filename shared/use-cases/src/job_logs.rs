@@ -1,7 +1,8 @@
 //! Records the objective values in a batch of log lines, as delivered by CloudWatch Logs.
 //!
 //! All training jobs of the account share the log group. A batch of another job or host is dropped by the name of its
-//! stream, before its events are read. Only lines of the metric host count, so that a value is not counted once per host.
+//! stream, before its events are read. Only lines of the metric host count, so that a value is not counted once per
+//! host.
 
 use std::sync::Arc;
 

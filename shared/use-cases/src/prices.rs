@@ -1,8 +1,8 @@
 //! Prices stored in the table, with the time of the look-up.
 //!
 //! Prices change a few times a year, and the price list is slow and throttled. After a day a stored price is looked up
-//! again. While the price list gives no answer, the stored price is used for up to a week. The price of an instance is never
-//! invented: one that is not in the list is unknown, and a failed look-up is an error.
+//! again. While the price list gives no answer, the stored price is used for up to a week. The price of an instance is
+//! never invented: one that is not in the list is unknown, and a failed look-up is an error.
 //!
 //! The owner of a stack may set prices that replace those of the list ([`OwnerPrices`]).
 

@@ -1,7 +1,7 @@
 //! The tags of a tuning job: those of its request, and those added later.
 //!
-//! SageMaker copies the tags of a request to the training jobs. Tags that are added later stay with the tuning job, as in
-//! Automatic Model Tuning.
+//! SageMaker copies the tags of a request to the training jobs. Tags that are added later stay with the tuning job, as
+//! in Automatic Model Tuning.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! AWS's price list: its endpoint for a Region, the usage types of a bill, and its rows.
 //!
-//! AWS publishes no list of the prefixes of usage types; these are from its bills. A Region that is missing here has no prices, so its
-//! users set them in the request. AWS `GovCloud` (US) has none either: the price list exists only in the commercial
-//! partition, where `GovCloud` credentials are invalid.
+//! AWS publishes no list of the prefixes of usage types; these are from its bills. A Region that is missing here has no
+//! prices, so its users set them in the request. AWS `GovCloud` (US) has none either: the price list exists only in the
+//! commercial partition, where `GovCloud` credentials are invalid.
 
 mod row;
 

@@ -1,5 +1,5 @@
-//! `cargo run --release -p benchmark -- [OPTIONS]` plays tunings of the controller and of other methods in virtual time,
-//! and prints their regrets as tables in Markdown or as lines of JSON.
+//! `cargo run --release -p benchmark -- [OPTIONS]` plays tunings of the controller and of other methods in virtual
+//! time, and prints their regrets as tables in Markdown or as lines of JSON.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
 use std::ops::Range;

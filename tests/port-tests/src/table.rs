@@ -1,8 +1,8 @@
 //! The contract of every [`Table`], as a test suite for any implementation.
 //!
-//! Each case is an async function of a table and an unused partition key, and may use keys that begin with it. It panics
-//! if the table violates the contract. [`all`] runs every case; [`cases`] lists them, for a test that runs them one by
-//! one. Cases assume nothing about other rows of the table, and never wait for time to pass.
+//! Each case is an async function of a table and an unused partition key, and may use keys that begin with it. It
+//! panics if the table violates the contract. [`all`] runs every case; [`cases`] lists them, for a test that runs them
+//! one by one. Cases assume nothing about other rows of the table, and never wait for time to pass.
 
 use std::fmt;
 use std::future::Future;

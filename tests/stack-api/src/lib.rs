@@ -1,5 +1,5 @@
-//! An emulated stack, on loopback: the real API on any table, behind a small server. Serves HTTP, and Lambda's Invoke of any
-//! function.
+//! An emulated stack, on loopback: the real API on any table, behind a small server. Serves HTTP, and Lambda's Invoke
+//! of any function.
 //!
 //! For tests only. Accepts every caller, because API Gateway authorizes callers. A test's rule can emulate a denial.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a failing helper fails its test")]

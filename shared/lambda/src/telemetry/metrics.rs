@@ -1,7 +1,8 @@
 //! The metrics: one table of names, units, emitters and meanings; and the line in CloudWatch's embedded metric format.
 //!
 //! All metrics have the namespace [`NAMESPACE`] and one dimension, [`STACK`]. Zero is never written, so an invocation
-//! without work writes nothing. A metric may be added but never renamed, since alarms outside this project depend on it.
+//! without work writes nothing. A metric may be added but never renamed, since alarms outside this project depend on
+//! it.
 
 use std::collections::BTreeMap;
 use tuning::unit::time::Time;

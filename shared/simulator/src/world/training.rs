@@ -1,8 +1,9 @@
 //! The training service: the contract of SageMaker in virtual time.
 //!
 //! A name can be used only once. A stop is accepted at once and takes effect later. `describe` can show an earlier
-//! state. The bill is known only after the end, possibly hours later. It exceeds the reservation (start-up, running time,
-//! grace period, upload) only if the fault `BillAboveReservation`, `UploadLong`, `DownloadLong` or `LimitLate` strikes.
+//! state. The bill is known only after the end, possibly hours later. It exceeds the reservation (start-up, running
+//! time, grace period, upload) only if the fault `BillAboveReservation`, `UploadLong`, `DownloadLong` or `LimitLate`
+//! strikes.
 
 use std::collections::BTreeMap;
 

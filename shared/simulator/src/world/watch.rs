@@ -1,6 +1,6 @@
 //! Bounds in time, checked once a minute: unknown jobs (P7), ordered stops that are not performed and accepted stops of
-//! jobs that are not ordered (P2), and the requests of an idle stack (P8). Also plants the unknown jobs of P7; otherwise
-//! it only reads the world.
+//! jobs that are not ordered (P2), and the requests of an idle stack (P8). Also plants the unknown jobs of P7;
+//! otherwise it only reads the world.
 //!
 //! Only minutes that begin at least [`GRACE_MINUTES`] after the last fault count. While faults strike, sweeps are
 //! skipped, listings fail and processes freeze without limit, so no bound holds. Afterwards the full bound holds,

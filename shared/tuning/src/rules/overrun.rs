@@ -7,7 +7,8 @@
 //! 1. A job is stopped early enough that its reservation still pays for the stop and its upload ([`stop`]).
 //! 2. A job that nevertheless lasts longer reserves the additional time ([`extended`]). The sweeper reports the job
 //!    whenever it has used up this time.
-//! 3. If the cap does not pay for that, the youngest other jobs are stopped as long as that saves money ([`stop_other`]).
+//! 3. If the cap does not pay for that, the youngest other jobs are stopped as long as that saves money
+//!    ([`stop_other`]).
 
 use std::cmp::Reverse;
 

@@ -1,7 +1,7 @@
 //! Epochs: the unit of resource. One epoch is one emission of the objective metric.
 //!
-//! `hyperband` has no serde, so it counts its levels in plain `u32`, as in the papers. [`crate::definition::Definition`]
-//! converts them.
+//! `hyperband` has no serde, so it counts its levels in plain `u32`, as in the papers.
+//! [`crate::definition::Definition`] converts them.
 
 use std::fmt;
 use std::ops::{Add, Sub};

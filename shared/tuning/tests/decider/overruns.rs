@@ -1,6 +1,7 @@
 //! Jobs that last longer than their reservation pays for, although their own limits should have ended them.
 //!
-//! Promise quoted: "P1 spent + reserved <= cap at every step", except what AWS bills beyond a stop that was ordered in time.
+//! Promise quoted: "P1 spent + reserved <= cap at every step", except what AWS bills beyond a stop that was ordered in
+//! time.
 
 use tuning::decide::deadline;
 use tuning::decide::job_seen_due_at;

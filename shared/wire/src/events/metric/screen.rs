@@ -1,7 +1,7 @@
 //! Shows a log line as a terminal does: without colors, and with each state of a line that was redrawn.
 //!
-//! Progress bars redraw a line: they move the cursor back by carriage returns, backspaces or escape sequences, and write
-//! again. SageMaker's own containers log such characters in octal, as `#015`, `#010` and `#033`.
+//! Progress bars redraw a line: they move the cursor back by carriage returns, backspaces or escape sequences, and
+//! write again. SageMaker's own containers log such characters in octal, as `#015`, `#010` and `#033`.
 
 use std::borrow::Cow;
 use std::str::Chars;
