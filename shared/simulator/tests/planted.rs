@@ -4,6 +4,10 @@
 //! mutation, the seed that found it, and the violation. A mutation that is not found shows a gap in the checkers or in
 //! the world.
 
+use std::iter;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use simulator::Run;
 use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::encode;
@@ -263,13 +267,24 @@ fn found(mutation: Mutation, seeds: u64) -> Option<(Run, String)> {
     })
 }
 
+/// Returns the results of `check` for all mutations, played on all cores. A mutation is planted in one thread only.
+fn of_each_mutation<T: Send>(check: impl Fn(Mutation) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let take = || Mutation::ALL.get(next.fetch_add(1, Ordering::Relaxed)).copied();
+    let work = || iter::from_fn(take).map(&check).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("the check printed its panic")).collect()
+    })
+}
+
 #[test]
 fn every_mutation_is_found() {
-    let (mut missed, mut reached) = (Vec::new(), Vec::new());
-    for mutation in Mutation::ALL {
+    let results = of_each_mutation(|mutation| {
         let name = mutation.name();
-        let beyond = out_of_reach(*mutation);
-        let found = found(*mutation, if beyond.is_some() { SEEDS_OUT_OF_REACH } else { SEEDS });
+        let beyond = out_of_reach(mutation);
+        let found = found(mutation, if beyond.is_some() { SEEDS_OUT_OF_REACH } else { SEEDS });
         let strikes = struck();
         plant(None);
         let line = match (&found, beyond) {
@@ -281,34 +296,31 @@ fn every_mutation_is_found() {
             (None, None) => format!("NOT FOUND, struck {strikes} times"),
         };
         println!("{name:<22} {line}");
-        match (found.is_some(), beyond.is_some()) {
-            (false, false) => missed.push(name),
-            (true, true) => reached.push(name),
-            (true, false) | (false, true) => {}
-        }
-    }
-    assert!(missed.is_empty(), "not found: {missed:?}");
-    assert!(reached.is_empty(), "now found, no longer out of reach: {reached:?}");
+        (name, found.is_some(), beyond.is_some())
+    });
+    let names = |found, beyond| {
+        let of_kind = results.iter().filter(move |result| (result.1, result.2) == (found, beyond));
+        of_kind.map(|result| result.0).collect::<Vec<_>>()
+    };
+    assert_eq!(results.len(), Mutation::ALL.len());
+    assert!(names(false, false).is_empty(), "not found: {:?}", names(false, false));
+    assert!(names(true, true).is_empty(), "now found, no longer out of reach: {:?}", names(true, true));
 }
 
+/// The chosen situations cause no violations by themselves. `histories` has the drawn ones.
 #[test]
-fn without_a_planted_mutation_nothing_is_found() {
+fn without_a_planted_mutation_no_situation_breaks_a_promise() {
     plant(None);
-    for seed in 0..200 {
-        let broken = history(&Run::drawn(seed)).violations;
-        assert!(broken.is_empty(), "seed {seed}: {broken:#?}");
-    }
-    // The chosen situations cause no violations by themselves.
-    for mutation in Mutation::ALL {
+    of_each_mutation(|mutation| {
         for seed in 0..6 {
-            let run = situation(*mutation, seed);
+            let run = situation(mutation, seed);
             if run == Run::drawn(seed) {
                 break;
             }
             let broken = history(&run).violations;
             assert!(broken.is_empty(), "{}, seed {seed}: {broken:#?}", mutation.name());
         }
-    }
+    });
 }
 
 /// A shrunk history fails in the same way, and its text reproduces it byte for byte.
