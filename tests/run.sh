@@ -13,37 +13,65 @@ python3 -B tests/stack/test_pack.py
 
 profile=default
 [ -z "${CI:-}" ] || profile=ci
+export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
+
+# Groups of tests that mostly wait: for the sweeper's schedule, the polls of SDKs, downloads. They run in the background, each in
+# a process group of its own, so that an early end of this script ends their emulators too.
+logs=$(mktemp -d)
+declare -A groups
+trap 'for group in "${groups[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf "$logs"' EXIT
+
+# start NAME COMMAND...: runs COMMAND in the background, with its output in a file.
+start() {
+  set -m
+  "${@:2}" > "$logs/$1" 2>&1 &
+  groups[$1]=$!
+  set +m
+}
+
+# finish NAME: waits for the end of a group, and prints its output if it failed.
+finish() {
+  local group=${groups[$1]}
+  if ! wait "$group"; then
+    cat "$logs/$1"
+    echo "tests/run.sh: the group '$1' failed" >&2
+    exit 1
+  fi
+  unset "groups[$1]"
+  tail -n 4 "$logs/$1"
+}
+
+# example FOLDER VARIABLE: runs a small tuning of an example, and its tests.
+example() {
+  local work=${!2:-examples/$1/.work}
+  "examples/$1/tune.sh" --quick > /dev/null
+  "$work/venv/bin/python" "examples/$1/tests/test_example.py"
+}
+
+programs() {
+  tests/training-service/run.sh
+  tests/openapi/run.sh
+  tests/page/run.sh
+  example xgboost-allreduce XGB_EXAMPLE_WORK
+  example dnn-parameter-server DNN_EXAMPLE_WORK
+  tests/clients/run.sh
+}
+
+start environments tests/environments.sh
 # The first build is with the features of the whole workspace, as all later ones, so nothing is built twice.
 cargo nextest run --locked --workspace --profile "$profile" --no-run
-cargo build --locked -q --workspace --bins
-
-# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes. These tests
-# mostly wait for the sweeper's schedule, so they run in the background.
-log=$(mktemp)
-# In a process group of their own, so that an early end of this script ends the emulators too.
-set -m
-tests/stack/run.sh > "$log" 2>&1 &
-stack=$!
-set +m
-trap 'kill -- "-$stack" 2> /dev/null || true; rm -f "$log"' EXIT
+cargo build --locked -q --workspace --bins --examples
+finish environments
+# The stack of infra/template.yaml, deployed to an emulator of AWS's services, with training jobs as real processes.
+start stack tests/stack/run.sh
+# The table's contract on other implementations of DynamoDB.
+start dynamodb tests/dynamodb/run.sh
+# The program with its clients, its page in a browser, and the examples.
+start programs programs
 
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet
-# The table's contract on other implementations of DynamoDB, while the tests of the stack wait for the sweeper.
-tests/dynamodb/run.sh
-
-# The examples: their tests, and a small tuning of each with the program built above.
-export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
-tests/training-service/run.sh
-tests/openapi/run.sh
-tests/page/run.sh
-tests/clients/run.sh
-examples/xgboost-allreduce/tune.sh --quick > /dev/null
-work=${XGB_EXAMPLE_WORK:-examples/xgboost-allreduce/.work}
-"$work/venv/bin/python" examples/xgboost-allreduce/tests/test_example.py
-examples/dnn-parameter-server/tune.sh --quick > /dev/null
-work=${DNN_EXAMPLE_WORK:-examples/dnn-parameter-server/.work}
-"$work/venv/bin/python" examples/dnn-parameter-server/tests/test_example.py
-wait "$stack" || { cat "$log"; exit 1; }
-tail -n 4 "$log"
+for name in dynamodb programs stack; do
+  finish "$name"
+done
 echo "all tests passed"
