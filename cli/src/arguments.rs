@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use examples::{
@@ -35,6 +35,7 @@ use examples::{
 use crate::request::channels::Channel;
 use crate::request::tries::Try;
 
+pub(crate) use crate::output::Output;
 pub(crate) use change::Change;
 pub(crate) use cost::{Cost, Month};
 pub(crate) use doctor::Doctor;
@@ -374,16 +375,6 @@ pub(crate) struct Report {
     /// Output format of the result line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,
-}
-
-/// The output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Output {
-    /// Text
-    #[default]
-    Text,
-    /// JSON
-    Json,
 }
 
 fn folder_parser() -> impl TypedValueParser<Value = PathBuf> {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use wire::change::LimitsChange;
 
-use crate::arguments::{Change, Output};
+use crate::arguments::Change;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out};
+use crate::output::show;
 use crate::stop::already_ended;
 use crate::text::usd;
 use crate::tunings::{OrderOutcome, Tunings};
@@ -25,20 +25,18 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
         });
     }
     let running = tunings.is_running();
-    match options.output {
-        Output::Json => print_json(&json(&name, &limits, running)),
-        Output::Text => {
-            let when = if running {
-                "running jobs continue".to_owned()
-            } else {
-                let resume = tunings.resume(&name);
-                format!(
-                    "no `hyperband run` is active, so the change takes effect when you continue the tuning:\n  {resume}"
-                )
-            };
-            print_out(&format!("changed {name}: {}; {when}\n", limits_text(&limits)));
-        }
-    }
+    let text = || {
+        let when = if running {
+            "running jobs continue".to_owned()
+        } else {
+            let resume = tunings.resume(&name);
+            format!(
+                "no `hyperband run` is active, so the change takes effect when you continue the tuning:\n  {resume}"
+            )
+        };
+        format!("changed {name}: {}; {when}\n", limits_text(&limits))
+    };
+    show(options.output, text, || json(&name, &limits, running));
     Ok(Exit::Done)
 }
 

@@ -21,7 +21,7 @@ use wire::stored;
 
 use crate::arguments::{self, Output};
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out_raw};
+use crate::output::{print_json, show_styled};
 use crate::request::{self, channels};
 use crate::warning::Warning;
 use log::Findings;
@@ -58,10 +58,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
             return Ok(Exit::Usage);
         }
     };
-    match options.output {
-        Output::Json => print_json(&show::json(&checked)),
-        Output::Text => print_out_raw(&show::text(&checked)),
-    }
+    show_styled(options.output, || show::text(&checked), || show::json(&checked));
     Ok(Exit::Done)
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::arguments::{Delete, Output};
+use crate::arguments::Delete;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_err, print_json, print_out};
+use crate::output::{print_err, show};
 use crate::question;
 use crate::tunings::Tunings;
 
@@ -18,9 +18,7 @@ pub(crate) async fn delete(options: Delete) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     tunings.delete(&name).await?;
-    match options.output {
-        Output::Json => print_json(&json!({"HyperParameterTuningJobName": name, "Deleted": true})),
-        Output::Text => print_out(&format!("deleted {name}; its models and checkpoints stay\n")),
-    }
+    let text = || format!("deleted {name}; its models and checkpoints stay\n");
+    show(options.output, text, || json!({"HyperParameterTuningJobName": name, "Deleted": true}));
     Ok(Exit::Done)
 }

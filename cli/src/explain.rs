@@ -5,15 +5,16 @@
 use std::fmt::Write;
 
 use console::style;
+use serde_json::json;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
 use use_cases::explain::{ExplainError, explain as explanation};
 use wire::explain::{ArrivalView, Comparison, CostSoFar, Entry, ExplainedJob, Explanation};
 
-use crate::arguments::{Explain, Named, Output};
+use crate::arguments::{Explain, Named};
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out_raw};
+use crate::output::show_styled;
 use crate::stored_tuning::StoredTuning;
 use crate::text::{clean, maybe, short, table, usd, utc};
 
@@ -44,10 +45,7 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
             }
         })?;
     let explained = explained.ok_or_else(|| tuning.deleted())?;
-    match output {
-        Output::Json => print_json(&serde_json::to_value(&explained)?),
-        Output::Text => print_out_raw(&text(&explained)),
-    }
+    show_styled(output, || text(&explained), || json!(explained));
     Ok(Exit::Done)
 }
 

@@ -7,7 +7,7 @@ use wire::describe::TuningSummary;
 use crate::arguments::{List, Output, Where};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out};
+use crate::output::{print_out, show};
 use crate::remote::failed;
 use crate::text::{clean, maybe, table, usd, utc};
 use crate::tunings::Tunings;
@@ -27,22 +27,22 @@ pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
         Some(tunings) => (tunings.client.list().await.map_err(failed)?, !tunings.is_running()),
         None => (Vec::new(), false),
     };
-    match options.output {
-        Output::Json => {
-            let mut shown: Vec<Value> = summaries.iter().map(|summary| json!(summary)).collect();
-            for (summary, shown) in summaries.iter().zip(&mut shown) {
-                if interrupted && !summary.base.is_ended() {
-                    shown["Controller"]["Interrupted"] = json!(true);
-                }
+    let json = || {
+        let shown = summaries.iter().map(|summary| {
+            let mut shown = json!(summary);
+            if interrupted && !summary.base.is_ended() {
+                shown["Controller"]["Interrupted"] = json!(true);
             }
-            print_json(&json!({"HyperParameterTuningJobSummaries": shown}));
-        }
-        Output::Text => {
-            let head = ["NAME", "STATUS", "JOBS", "RUNNING", "BEST", "SPENT", "CAP", "SUBMITTED"];
-            let rows: Vec<Vec<String>> = summaries.iter().map(|summary| row(summary, interrupted)).collect();
-            print_out(&table(&head, &rows, &[2, 3, 4, 5, 6]));
-        }
-    }
+            shown
+        });
+        json!({"HyperParameterTuningJobSummaries": shown.collect::<Vec<Value>>()})
+    };
+    let text = || {
+        let head = ["NAME", "STATUS", "JOBS", "RUNNING", "BEST", "SPENT", "CAP", "SUBMITTED"];
+        let rows: Vec<Vec<String>> = summaries.iter().map(|summary| row(summary, interrupted)).collect();
+        table(&head, &rows, &[2, 3, 4, 5, 6])
+    };
+    show(options.output, text, json);
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use serde_json::json;
 use server::{Hosts, Router, api_limits, local_only};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -10,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::arguments::{Listen, Output};
 use crate::failure::Failure;
-use crate::output::{print_err, print_out};
+use crate::output::{print_err, show_url};
 
 /// A server that does not accept requests yet.
 #[derive(Debug)]
@@ -64,10 +63,7 @@ impl LocalServer {
         let router = local_only(router, self.hosts);
         let task = tokio::spawn(server::serve(self.listener, api_limits(), router, until));
         let url = format!("http://{}", self.address);
-        match output {
-            Output::Text => print_out(&format!("serving {url}\n")),
-            Output::Json => print_out(&format!("{}\n", json!({ "Endpoint": url }))),
-        }
+        show_url(output, "serving", &url);
         Serving { task, end }
     }
 }

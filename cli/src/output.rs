@@ -8,9 +8,41 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use serde_json::Value;
+use clap::ValueEnum;
+use serde_json::{Value, json};
 
 use crate::text::clean;
+
+/// The output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Output {
+    /// Text
+    #[default]
+    Text,
+    /// JSON
+    Json,
+}
+
+/// Writes a result to standard output in the given format. Makes only the text or the JSON that the user wants.
+pub(crate) fn show(output: Output, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
+    show_styled(output, || clean(&text()), json);
+}
+
+/// Like [`show`], for styled text whose parts are already clean.
+pub(crate) fn show_styled(output: Output, text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
+    match output {
+        Output::Text => print_out_raw(&text()),
+        Output::Json => print_json(&json()),
+    }
+}
+
+/// Announces the URL of a server on one line, which a program can read before the server ends.
+pub(crate) fn show_url(output: Output, doing: &str, url: &str) {
+    match output {
+        Output::Text => print_out(&format!("{doing} {url}\n")),
+        Output::Json => print_out_raw(&json_line(&json!({ "Endpoint": url }))),
+    }
+}
 
 /// Writes text to standard output.
 pub(crate) fn print_out(text: &str) {
@@ -67,7 +99,6 @@ fn escaped(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn control_characters_in_json_are_escaped() {

@@ -15,12 +15,13 @@ use wire::describe::{
     Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, WaitingFor, request_from_description,
 };
 
-use crate::arguments::folder_option;
+use crate::arguments::{Output, folder_option};
 use crate::best_model;
 use crate::event_text::{end_words, rounded, uncut};
 use crate::failure::Exit;
 use crate::location::Location;
 use crate::log_hint::LogHint;
+use crate::output::show;
 use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
 pub(crate) use job::configuration;
 use job::{
@@ -57,6 +58,13 @@ impl Page {
             shown["Controller"]["BestModel"]["Location"] = json!(location.path());
         }
         shown
+    }
+
+    /// Prints the result of the tuning, with its jobs or with `hints` below its summary, and returns the exit code.
+    pub(crate) fn print_result(&self, output: Output, hints: impl FnOnce() -> String) -> Exit {
+        let text = || format!("{}{}", self.summary(), hints());
+        show(output, text, || json!({"TuningJob": self.json(), "TrainingJobs": self.jobs}));
+        if self.status() == "Failed" { Exit::Failed } else { Exit::Done }
     }
 
     /// Returns the command that continues the tuning, if no `run` is active.
@@ -100,11 +108,6 @@ impl Page {
         let own = &self.described.controller;
         let word = own.totals.end_reason.as_deref().or(own.ending_reason.as_deref())?;
         Some(end_words(word, self.described.failure_reason.as_deref()))
-    }
-
-    /// Returns the exit code for the end of the tuning.
-    pub(crate) fn exit(&self) -> Exit {
-        if self.status() == "Failed" { Exit::Failed } else { Exit::Done }
     }
 
     /// Returns the milliseconds from the submission to the end, or to the last change.

@@ -15,10 +15,10 @@ use tuning::unit::time::Time;
 use wire::forecast::{Outcome, Setting, Times, expected, full_set, shares, trials_of};
 use wire::request::{Hyperband, PriceAnswer, Request, RequestError, RungExecution, RungsWhy};
 
-use crate::arguments::{self, Output};
+use crate::arguments;
 use crate::cut_numbers;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out_raw};
+use crate::output::show_styled;
 use crate::request;
 use crate::text::{duration, usd};
 use crate::warning::{Code, Warning};
@@ -76,10 +76,7 @@ pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
     let request = request::read_local(&options.request, request::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
     let outlook = Outlook::of(request, startup, epoch).map_err(|error| Failure::invalid_request(&error))?;
-    match options.output {
-        Output::Json => print_json(&show::json(&outlook)),
-        Output::Text => print_out_raw(&show::text(&outlook)),
-    }
+    show_styled(options.output, || show::text(&outlook), || show::json(&outlook));
     Ok(Exit::Done)
 }
 

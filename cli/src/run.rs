@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use dynamodb::DynamoTable;
 use local::host::{Claimed, Host, HostConfig, HostError};
-use serde_json::json;
 use use_cases::describe;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::{Store, StoreError};
@@ -31,7 +30,7 @@ use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
 use crate::log_hint::LogHint;
-use crate::output::{print_err, print_json, print_out};
+use crate::output::print_err;
 use crate::record::RunRecord;
 use crate::request;
 use crate::signals::Signals;
@@ -316,16 +315,9 @@ impl Session {
     /// Prints the result of a tuning that has ended, and returns the exit code.
     async fn print_result(&self, data: Data) -> Result<Exit, Failure> {
         let page = Tunings::of_folder(data).page(self.request.name()).await?;
-        match self.output {
-            Output::Json => {
-                print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs}));
-            }
-            Output::Text => {
-                let log = page.see_log(&LogHint::of_run(&self.data_dir));
-                print_out(&format!("{}{log}{}", page.summary(), page.see_more(&self.data_dir)));
-            }
-        }
-        Ok(page.exit())
+        Ok(page.print_result(self.output, || {
+            page.see_log(&LogHint::of_run(&self.data_dir)) + &page.see_more(&self.data_dir)
+        }))
     }
 }
 

@@ -4,9 +4,9 @@ mod all;
 
 use serde_json::json;
 
-use crate::arguments::{Output, Stop};
+use crate::arguments::Stop;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out};
+use crate::output::show;
 use crate::tunings::{OrderOutcome, Tunings};
 
 pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
@@ -17,23 +17,24 @@ pub(crate) async fn stop(options: Stop) -> Result<Exit, Failure> {
         return Err(already_ended(&name, &status, &tunings.location_options));
     }
     let running = tunings.is_running();
-    match options.output {
-        Output::Json => {
-            print_json(&json!({
-                "HyperParameterTuningJobName": name,
-                "HyperParameterTuningJobStatus": "Stopping",
-                "Running": running,
-            }));
+    let text = || {
+        if running {
+            return format!("stopping {name}: no more jobs start, and running jobs are stopped\n");
         }
-        Output::Text if running => {
-            print_out(&format!("stopping {name}: no more jobs start, and running jobs are stopped\n"));
-        }
-        Output::Text => print_out(&format!(
+        let resume = tunings.resume(&name);
+        format!(
             "stop of {name} requested; no `hyperband run` is active, so the stop takes effect when you continue the \
-             tuning:\n  {}\n",
-            tunings.resume(&name)
-        )),
-    }
+             tuning:\n  {resume}\n"
+        )
+    };
+    let json = || {
+        json!({
+            "HyperParameterTuningJobName": name,
+            "HyperParameterTuningJobStatus": "Stopping",
+            "Running": running,
+        })
+    };
+    show(options.output, text, json);
     Ok(Exit::Done)
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
 use crate::check::validate_for_stack;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_err, print_json, print_out};
+use crate::output::{print_err, print_json, show};
 use crate::remote::{Remote, failed};
 use crate::request;
 use crate::tunings::Tunings;
@@ -58,13 +58,11 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
             failure.context(format!("{name} was submitted and continues, but cannot be watched"))
         });
     }
-    match options.output {
-        Output::Json => print_json(&submitted),
-        Output::Text => print_out(&format!(
-            "submitted {name}: {}\n\n  hyperband watch {name}{place}\n  hyperband describe {name}{place}\n  hyperband \
-             stop {name}{place}\n",
-            created.arn
-        )),
-    }
+    let text = || {
+        let commands =
+            ["watch", "describe", "stop"].map(|word| format!("  hyperband {word} {name}{place}\n"));
+        format!("submitted {name}: {}\n\n{}", created.arn, commands.concat())
+    };
+    show(options.output, text, || submitted);
     Ok(Exit::Done)
 }

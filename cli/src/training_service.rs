@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use aws::account_at;
 use local::training::{Config, OpenError};
-use serde_json::json;
 use tokio::net::TcpListener;
 use training_service::{EventsTo, LogsTo, Server, Settings};
 
-use crate::arguments::{Output, TrainingService};
+use crate::arguments::TrainingService;
 use crate::failure::{Exit, Failure};
-use crate::output::{print_err, print_out};
+use crate::output::{print_err, show_url};
 use crate::run::command;
 use crate::signals::Signals;
 use crate::text::clean;
@@ -48,10 +47,7 @@ pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
         () = signals.next() => return Ok(Exit::Done),
     };
     let endpoint = format!("http://{address}");
-    match options.output {
-        Output::Text => print_out(&format!("listening on {endpoint}\n")),
-        Output::Json => print_out(&format!("{}\n", json!({ "Endpoint": endpoint }))),
-    }
+    show_url(options.output, "listening on", &endpoint);
     let (end, ended) = tokio::sync::oneshot::channel();
     let mut serving = tokio::spawn(server.serve(listener, async {
         // A dropped sender also ends the service.

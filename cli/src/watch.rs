@@ -7,13 +7,12 @@ mod steps;
 use std::time::Duration;
 
 use api_client::ClientError;
-use serde_json::json;
 use tokio::time::sleep;
 
 use crate::arguments::{Output, Watch};
 use crate::failure::{Exit, Failure};
 use crate::follow::Since;
-use crate::output::{print_err, print_json, print_out};
+use crate::output::print_err;
 use crate::page::Page;
 use crate::progress::Progress;
 use crate::signals::Signals;
@@ -117,13 +116,8 @@ fn print_interrupted(tunings: &Tunings, name: &str) -> Exit {
 
 /// Prints the result like `run`, and returns the exit code.
 fn print_result(page: &Page, tunings: &Tunings, output: Output) -> Exit {
-    match output {
-        Output::Json => print_json(&json!({"TuningJob": page.json(), "TrainingJobs": page.jobs})),
-        Output::Text => {
-            let (name, place) = (page.name(), &tunings.location_options);
-            let (summary, log) = (page.summary(), page.see_log(&tunings.log_hint()));
-            print_out(&format!("{summary}{log}\n  hyperband describe {name}{place}\n"));
-        }
-    }
-    page.exit()
+    page.print_result(output, || {
+        let (name, place) = (page.name(), &tunings.location_options);
+        format!("{}\n  hyperband describe {name}{place}\n", page.see_log(&tunings.log_hint()))
+    })
 }

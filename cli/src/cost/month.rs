@@ -20,9 +20,9 @@ use wire::names::TAG_STACK;
 
 use super::explorer::{Bill, Question};
 use super::signed;
-use crate::arguments::{Cost, Month, Output, Where};
+use crate::arguments::{Cost, Month, Where};
 use crate::failure::{Exit, Failure};
-use crate::output::{print_json, print_out};
+use crate::output::show;
 use crate::remote::{NOT_FOUND, Remote, endpoint_variable, failed, service};
 use crate::text::{exact as usd, table};
 
@@ -62,10 +62,7 @@ pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Fail
     let question = Question { stack: &stack, place: &place, start: day(month.start), end: day(end) };
     let bill = Bill::read(&explorer, &question).await?;
     let shown = Comparison { month, stack: &stack, booked: &booked, bill: &bill };
-    match options.output {
-        Output::Text => print_out(&shown.text()),
-        Output::Json => print_json(&shown.json()),
-    }
+    show(options.output, || shown.text(), || shown.json());
     Ok(Exit::Done)
 }
 

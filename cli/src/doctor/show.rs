@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::verdict::Verdict;
 use crate::arguments::Output;
 use crate::failure::Exit;
-use crate::output::{print_json, print_out_raw};
+use crate::output::show_styled;
 use crate::text::{clean, usd};
 
 const DOCUMENT: &str = "docs/UNVERIFIED.md";
@@ -18,10 +18,7 @@ pub(super) const WORD_WIDTH: usize = 9;
 /// Prints the verdict of each check and returns the exit code.
 pub(super) fn show(seen: &Evidence, name: &str, output: Output) -> Exit {
     let verdicts: Vec<Verdict> = CHECKS.iter().map(|check| (check.judge)(seen)).collect();
-    match output {
-        Output::Json => print_json(&as_json(&verdicts, seen, name)),
-        Output::Text => print_out_raw(&as_text(&verdicts, seen, name)),
-    }
+    show_styled(output, || as_text(&verdicts, seen, name), || as_json(&verdicts, seen, name));
     if verdicts.iter().any(|verdict| matches!(verdict, Verdict::No(_))) { Exit::Failed } else { Exit::Done }
 }
 

@@ -1,10 +1,10 @@
 //! `hyperband stop --all`: stops every active tuning, after a confirmation.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::{Output, Stop};
 use crate::failure::{Exit, Failure};
-use crate::output::{print_err, print_json, print_out};
+use crate::output::{print_err, print_out, show};
 use crate::question;
 use crate::tunings::{Active, OrderOutcome, Tunings};
 
@@ -35,20 +35,20 @@ pub(super) async fn stop_all(options: &Stop, tunings: &Tunings) -> Result<Exit, 
             "HyperParameterTuningJobStatus": status,
         }));
     }
-    let (running, ordered_none) = (tunings.is_running(), ordered.is_empty());
-    match options.output {
-        Output::Json => {
-            print_json(
-                &json!({"HyperParameterTuningJobSummaries": Value::Array(ordered), "Running": running}),
-            );
+    let running = tunings.is_running();
+    let text = || {
+        if active.is_empty() && failures.is_empty() {
+            "no tuning is active\n".to_owned()
+        } else if running || ordered.is_empty() {
+            String::new()
+        } else {
+            let resume = tunings.resume("NAME");
+            format!(
+                "no `hyperband run` is active, so a stop takes effect when you continue its tuning: {resume}\n"
+            )
         }
-        Output::Text if active.is_empty() && failures.is_empty() => print_out("no tuning is active\n"),
-        Output::Text if running || ordered_none => {}
-        Output::Text => print_out(&format!(
-            "no `hyperband run` is active, so a stop takes effect when you continue its tuning: {}\n",
-            tunings.resume("NAME")
-        )),
-    }
+    };
+    show(options.output, text, || json!({"HyperParameterTuningJobSummaries": ordered, "Running": running}));
     Ok(print_failures(&failures))
 }
 

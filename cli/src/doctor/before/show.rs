@@ -9,7 +9,7 @@ use crate::arguments::Output;
 use crate::doctor::show::{WORD_WIDTH, colour, one_line};
 use crate::doctor::verdict::Verdict;
 use crate::failure::Exit;
-use crate::output::{print_json, print_out_raw};
+use crate::output::show_styled;
 
 /// The only parameter without a default.
 const ROLES: &str = "ExecutionRoleArns";
@@ -23,10 +23,7 @@ pub(super) struct Place<'a> {
 }
 
 pub(super) fn show(findings: &[Finding], place: &Place<'_>, output: Output) -> Exit {
-    match output {
-        Output::Json => print_json(&as_json(findings, place)),
-        Output::Text => print_out_raw(&as_text(findings, place)),
-    }
+    show_styled(output, || as_text(findings, place), || as_json(findings, place));
     if findings.iter().any(Finding::is_no) { Exit::Failed } else { Exit::Done }
 }
 
