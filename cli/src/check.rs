@@ -49,7 +49,7 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     let body = request::parse(&options.request, &text);
     let validate = if options.stack { for_stack } else { for_this_machine };
     let checked = match body.and_then(|body| Ok((validate(body.clone())?, body))) {
-        Ok((request, body)) => Checked::of(request, options.log.as_deref(), body)?,
+        Ok((request, body)) => Checked::examine(request, options.log.as_deref(), body)?,
         Err(error) => {
             match options.output {
                 Output::Json => print_json(&show::invalid_json(&error)),
@@ -105,7 +105,7 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 
 impl Checked {
     /// Tests the patterns of the request on a log. `body` is the request as given.
-    pub(crate) fn of(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
+    pub(crate) fn examine(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
         let log = log.map(|path| read_log(&request, path)).transpose()?;
         let mut required_by_stack = required_by_stack(&body);
         let mut warnings = warnings::all(&request, !required_by_stack.is_empty());

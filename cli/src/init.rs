@@ -63,7 +63,7 @@ pub(crate) fn init(options: &arguments::Init) -> Result<Exit, Failure> {
     let invalid = |error| Failure::invalid_request(&error);
     let body = request::parse(&options.file, text.as_bytes()).map_err(invalid)?;
     let request = for_this_machine(body.clone()).map_err(invalid)?;
-    let checked = Checked::of(request, options.log.as_deref(), body)?;
+    let checked = Checked::examine(request, options.log.as_deref(), body)?;
     if is_file {
         write(options, &text)?;
     } else {
@@ -144,7 +144,7 @@ fn complete(
     let is_guided = options.ranges.is_empty() && questions.is_terminal();
     let ranges = ranges(options, questions)?;
     let (metric, regex) = metric(options, sample, questions)?;
-    let goal = if let Some(goal) = options.goal.or_else(|| goal::of(&metric)) {
+    let goal = if let Some(goal) = options.goal.or_else(|| goal::guess(&metric)) {
         goal
     } else {
         let text = format!("Is a greater or a smaller {metric} better? (maximize or minimize)");

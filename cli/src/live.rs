@@ -139,7 +139,7 @@ impl Pages for Tunings {
 impl Tunings {
     async fn follow(&self, name: &str) -> Result<Followed, ApiError> {
         let described = self.client.describe(name).await.map_err(|error| of_client(&error))?;
-        let opened = StoredTuning::of(self, described).await;
+        let opened = StoredTuning::open_described(self, described).await;
         let StoredTuning { store, row, place, .. } =
             opened.map_err(|failure| internal(&failure.message()))?;
         let live = Live::open(&store, &place, &row.id).await?;

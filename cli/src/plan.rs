@@ -75,7 +75,8 @@ struct Brackets {
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
     let request = request::read_local(&options.request, request::Edits::default())?;
     let (startup, epoch) = (options.startup_seconds.0, options.epoch_seconds.map(|epoch| epoch.0));
-    let outlook = Outlook::of(request, startup, epoch).map_err(|error| Failure::invalid_request(&error))?;
+    let outlook =
+        Outlook::compute(request, startup, epoch).map_err(|error| Failure::invalid_request(&error))?;
     show_styled(options.output, || show::text(&outlook), || show::json(&outlook));
     Ok(Exit::Done)
 }
@@ -96,7 +97,7 @@ pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
 }
 
 impl Outlook {
-    fn of(request: Request, startup_ms: u64, epoch_ms: Option<u64>) -> Result<Self, RequestError> {
+    fn compute(request: Request, startup_ms: u64, epoch_ms: Option<u64>) -> Result<Self, RequestError> {
         let definition = uncapped(&request)?;
         let cap = request.cap()?;
         // Without a price, a plan has no costs, and only a submission must know the price.
@@ -104,8 +105,9 @@ impl Outlook {
             request.check_cap(&definition, cap)?;
         }
         let times = Times { startup_ms, epoch_ms: epoch_ms.unwrap_or(Times::ASSUMED.epoch_ms) };
-        let hyperband =
-            request.hyperband().and_then(|hyperband| Brackets::of(&request, hyperband, &definition, times));
+        let hyperband = request
+            .hyperband()
+            .and_then(|hyperband| Brackets::compute(&request, hyperband, &definition, times));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
         let worst = definition.worst_case(job_limits(&definition), ChoiceId(0)).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
@@ -286,7 +288,12 @@ fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -
 }
 
 impl Brackets {
-    fn of(request: &Request, hyperband: Hyperband, definition: &Definition, times: Times) -> Option<Self> {
+    fn compute(
+        request: &Request,
+        hyperband: Hyperband,
+        definition: &Definition,
+        times: Times,
+    ) -> Option<Self> {
         let (execution, why) = request.rungs(&definition.job, times);
         let (submitted, _) = request.rungs(&definition.job, Times::ASSUMED);
         let (all, plan) = (request.whole_plan()?, request.plan()?);

@@ -89,7 +89,7 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     let Resume { name, place: Place { data_dir }, output } = options;
     let tunings = Tunings::of_folder(Data::existing(&data_dir).await?);
     let described = tunings.describe(&name).await?;
-    let tuning = StoredTuning::of(&tunings, described).await?;
+    let tuning = StoredTuning::open_described(&tunings, described).await?;
     let record = RunRecord::read(&data_dir, &tuning.row.id)?.ok_or_else(|| {
         Failure::usage(format!(
             "the command line of '{}' is not recorded in {}",

@@ -261,7 +261,7 @@ impl LocalApi {
             return Err(ApiError::of_host("UnknownOperationException", 400, message));
         }
         let asked =
-            Asked::read(body).map_err(|message| ApiError::of_host("ValidationException", 400, message))?;
+            Asked::parse(body).map_err(|message| ApiError::of_host("ValidationException", 400, message))?;
         let unavailable = |error: &dyn std::fmt::Display| {
             ApiError::of_host("ServiceUnavailable", 503, format!("cannot read the log: {error}"))
         };

@@ -45,11 +45,11 @@ impl StoredTuning {
     pub(crate) async fn open(source: &Source, name: &str) -> Result<Self, Failure> {
         let tunings = Tunings::open(source).await?;
         let described = tunings.describe(name).await?;
-        Self::of(&tunings, described).await
+        Self::open_described(&tunings, described).await
     }
 
     /// Opens the described tuning.
-    pub(crate) async fn of(tunings: &Tunings, described: TuningJob) -> Result<Self, Failure> {
+    pub(crate) async fn open_described(tunings: &Tunings, described: TuningJob) -> Result<Self, Failure> {
         let name = &described.base.name;
         let (store, row, jobs, place) = match &tunings.home {
             Home::Folder(data) => {

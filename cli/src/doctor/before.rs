@@ -35,10 +35,10 @@ pub(super) async fn before(options: &Doctor) -> Result<Exit, Failure> {
     let endpoints = Endpoints::of_environment()?;
     let region = options.region.as_deref();
     let caller = Caller::connect(region, endpoints.is_loopback()).await.map_err(without_stack)?;
-    let calls = Calls::of(&caller, &endpoints).map_err(without_stack)?;
+    let calls = Calls::new(&caller, &endpoints).map_err(without_stack)?;
     let region = caller.region().unwrap_or_default();
     let answer = calls.sts.read("GetCallerIdentity", &json!({})).await;
-    let identity = Identity::read(&answer);
+    let identity = Identity::parse(&answer);
     let mut findings = vec![identity::judge(&answer, region)];
     // Without valid credentials every other check fails for the same reason.
     if !findings[0].is_no() {

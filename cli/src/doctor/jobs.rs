@@ -60,7 +60,7 @@ pub(super) fn failure_class(seen: &Evidence) -> Verdict {
     let Some(job) = failed else { return Verdict::not_tried("no job failed") };
     let reason = job.text("FailureReason");
     let start: String = reason.chars().take(120).collect();
-    Verdict::of(CLASSES.iter().any(|class| reason.starts_with(class)), start)
+    Verdict::yes_if(CLASSES.iter().any(|class| reason.starts_with(class)), start)
 }
 
 pub(super) fn name_taken(seen: &Evidence) -> Verdict {
@@ -70,7 +70,7 @@ pub(super) fn name_taken(seen: &Evidence) -> Verdict {
     }
     match &seen.taken {
         Some(Err(error @ ServiceError::Refused { code, .. })) => {
-            Verdict::of(code == "ResourceInUse", error.to_string())
+            Verdict::yes_if(code == "ResourceInUse", error.to_string())
         }
         Some(Ok(_) | Err(ServiceError::Failed(_))) | None => {
             Verdict::No("SageMaker accepted the same name again; that job was stopped".to_owned())
@@ -107,7 +107,9 @@ pub(super) fn job_shows(seen: &Evidence) -> Verdict {
         _ if described > DESCRIBED_WITHIN_MS => Verdict::No(after),
         // The job can end between two updates.
         None => Verdict::not_tried(format!("{after}; it ended before a listing could show it")),
-        Some(ms) => Verdict::of(ms <= LISTED_WITHIN_MS, format!("{after}, listed after {} s", tenths(ms))),
+        Some(ms) => {
+            Verdict::yes_if(ms <= LISTED_WITHIN_MS, format!("{after}, listed after {} s", tenths(ms)))
+        }
     }
 }
 
@@ -192,7 +194,7 @@ pub(super) fn stop_ended(seen: &Evidence) -> Verdict {
         Some(Err(error @ ServiceError::Refused { code, message, .. })) => {
             let known = message.contains("in status ") || message.contains("already in ");
             let code = matches!(code.as_str(), "ValidationException" | "ConflictException");
-            Verdict::of(code && known, error.to_string())
+            Verdict::yes_if(code && known, error.to_string())
         }
         Some(Ok(_) | Err(ServiceError::Failed(_))) | None => Verdict::No("the stop was accepted".to_owned()),
     }
@@ -246,7 +248,7 @@ pub(super) fn stop_starting(seen: &Evidence) -> Verdict {
 fn starting(job: &Job) -> Verdict {
     let bill = job.final_bill.unwrap_or(0);
     match (job.text("TrainingJobStatus"), job.last["TrainingStartTime"].is_null()) {
-        ("Stopped", true) => Verdict::of(bill == 0, format!("the job never ran; {bill} s were billed")),
+        ("Stopped", true) => Verdict::yes_if(bill == 0, format!("the job never ran; {bill} s were billed")),
         ("Stopped" | "Completed" | "Failed", false) => {
             Verdict::not_tried(format!("the job started before the stop took effect; {bill} s were billed"))
         }

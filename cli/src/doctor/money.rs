@@ -129,7 +129,7 @@ pub(super) fn limit_start(seen: &Evidence) -> Verdict {
     if download < SHOWN_MS {
         return Verdict::not_tried(format!("{found}, too short to show it: {HOW}"));
     }
-    Verdict::of(program.saturating_add(ROUNDING_MS) < to_ms(MAX_RUNTIME_SECONDS), found)
+    Verdict::yes_if(program.saturating_add(ROUNDING_MS) < to_ms(MAX_RUNTIME_SECONDS), found)
 }
 
 /// Converts seconds to milliseconds.
@@ -151,7 +151,7 @@ pub(super) fn interval(seen: &Evidence) -> Verdict {
     }
     let far = |(bill, ms): &&(u64, i64)| to_ms(*bill).saturating_sub(*ms).saturating_abs() > ROUNDING_MS;
     let (bill, ms) = ran.iter().find(far).unwrap_or(&ran[0]);
-    Verdict::of(
+    Verdict::yes_if(
         ran.iter().find(far).is_none(),
         format!("{bill} s were billed, the job ran {} s", tenths(*ms)),
     )

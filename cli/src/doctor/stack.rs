@@ -49,7 +49,7 @@ pub(super) fn log_streams(seen: &Evidence) -> Verdict {
         return Verdict::not_tried("the job has no log stream: its program never ran");
     };
     let other = names.iter().find(|name| log_stream(name).is_none());
-    Verdict::of(other.is_none(), *other.unwrap_or(first))
+    Verdict::yes_if(other.is_none(), *other.unwrap_or(first))
 }
 
 /// Returns the lines that reached the stack: whether by the subscription, when the doctor read them, their job, the
@@ -98,7 +98,7 @@ pub(super) fn log_delivery(seen: &Evidence) -> Verdict {
     match soonest {
         Some(ms) => {
             let seen = format!("the doctor read a line {} s after its time", tenths(ms));
-            Verdict::of(ms <= DELIVERED_WITHIN_MS, seen)
+            Verdict::yes_if(ms <= DELIVERED_WITHIN_MS, seen)
         }
         None if lines(seen).next().is_some() => {
             Verdict::No("no line arrived by the subscription; the sweeper read the log instead".to_owned())
@@ -136,7 +136,7 @@ pub(super) fn clocks(seen: &Evidence) -> Verdict {
     };
     // Zero if the stack's time is between the two times of this machine.
     let apart = before.saturating_sub(created).max(created.saturating_sub(after)).max(0);
-    Verdict::of(
+    Verdict::yes_if(
         apart <= CLOCKS_WITHIN_MS,
         format!("the clocks differ by at most {} s", tenths(apart.saturating_add(100))),
     )

@@ -21,7 +21,7 @@ pub(super) enum Verdict {
 
 impl Verdict {
     /// Returns [`Verdict::Yes`] if the assumption holds, else [`Verdict::No`].
-    pub(super) fn of(holds: bool, evidence: impl Into<String>) -> Self {
+    pub(super) fn yes_if(holds: bool, evidence: impl Into<String>) -> Self {
         if holds { Self::Yes(evidence.into()) } else { Self::No(evidence.into()) }
     }
 

@@ -46,7 +46,7 @@ const WITHIN: &[&str] = &["loss", "error", "rmse", "accuracy", "score"];
 const VALIDATION: &[&str] = &["val", "valid", "validation", "dev", "eval", "test", "holdout"];
 
 /// Returns the direction of a metric; `None` if its name does not show it.
-pub(super) fn of(metric: &str) -> Option<Goal> {
+pub(super) fn guess(metric: &str) -> Option<Goal> {
     let words = words(metric);
     let has = |known: &[&str]| {
         known.iter().any(|known| {
@@ -91,7 +91,7 @@ mod tests {
             ("speed", None),
             ("", None),
         ] {
-            assert_eq!(of(name), expected, "{name}");
+            assert_eq!(guess(name), expected, "{name}");
         }
     }
 }

@@ -108,10 +108,10 @@ impl Sample {
         read.map_err(|error| {
             Failure::usage(error.to_string()).context(format!("cannot read the log {}", path.display()))
         })?;
-        Self::of(&String::from_utf8_lossy(&bytes))
+        Self::parse(&String::from_utf8_lossy(&bytes))
     }
 
-    fn of(text: &str) -> Result<Self, Failure> {
+    fn parse(text: &str) -> Result<Self, Failure> {
         let lines = text.lines().filter(|line| line.len() <= LINE_BYTES_MAX).map(visible);
         let lines: Vec<String> = lines.collect();
         let mut names: Vec<Name> = Vec::new();
@@ -131,11 +131,12 @@ impl Sample {
     pub(super) fn metrics(&self) -> Vec<&str> {
         let mut metrics: Vec<&str> = self.names.iter().map(|name| name.text.as_str()).collect();
         metrics.retain(|name| {
-            goal::of(name).is_some() || !goal::words(name).iter().any(|word| OTHERS.contains(&word.as_str()))
+            goal::guess(name).is_some()
+                || !goal::words(name).iter().any(|word| OTHERS.contains(&word.as_str()))
         });
         // The sort is stable, so equal names keep the order of the log.
         metrics.sort_by_key(|name| {
-            let goal = goal::of(name);
+            let goal = goal::guess(name);
             (goal.is_none(), !goal::is_validation(name), goal == Some(Goal::Minimize))
         });
         metrics
@@ -226,7 +227,7 @@ mod tests {
 
     /// Returns the best metric, its pattern, the pattern of the epoch, its base and the number of epochs.
     fn proposal(log: &str) -> (String, String, Option<String>, u32, u32) {
-        let sample = Sample::of(log).unwrap();
+        let sample = Sample::parse(log).unwrap();
         let metric = sample.metrics().first().map(|name| (*name).to_owned()).unwrap();
         let pattern = sample.pattern(&metric).unwrap();
         let Epochs { pattern: epoch, base, count } = sample.epochs(&pattern, None).unwrap();
@@ -279,17 +280,17 @@ mod tests {
 
     #[test]
     fn a_pattern_does_not_read_a_longer_name() {
-        let sample = Sample::of("val_loss=2 loss=1\nval_loss=3 loss=2\n").unwrap();
+        let sample = Sample::parse("val_loss=2 loss=1\nval_loss=3 loss=2\n").unwrap();
         assert_eq!(sample.metrics(), ["val_loss", "loss"]);
         assert_eq!(sample.pattern("loss"), Some(default_regex("loss")));
         assert_eq!(sample.pattern("accuracy"), None);
-        assert!(Sample::of("nothing\n").unwrap().metrics().is_empty());
+        assert!(Sample::parse("nothing\n").unwrap().metrics().is_empty());
     }
 
     #[test]
     fn numbers_that_are_no_metrics_are_not_proposed() {
         let log = "lr=0.1 batch_size: 32 time=3 speed 1.5 custom=2 top_accuracy=0.5\n";
-        assert_eq!(Sample::of(log).unwrap().metrics(), ["top_accuracy", "custom"]);
+        assert_eq!(Sample::parse(log).unwrap().metrics(), ["top_accuracy", "custom"]);
     }
 
     #[test]

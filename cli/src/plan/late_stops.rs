@@ -30,7 +30,7 @@ struct Row {
 
 impl LateStops {
     /// Returns `None` if no trial is stopped at a rung.
-    pub(super) fn of(outlook: &Outlook) -> Option<Self> {
+    pub(super) fn forecast(outlook: &Outlook) -> Option<Self> {
         let brackets = outlook.hyperband.as_ref()?;
         if brackets.execution != RungExecution::Stop {
             return None;
@@ -44,7 +44,7 @@ impl LateStops {
         let rows = WAYS.into_iter().flat_map(|metrics_from| {
             let delay = metrics_from.delay(epoch_ms);
             [("Typical", delay.typical_ms), ("Documented", delay.documented_ms)].map(|(delay, delay_ms)| {
-                let overrun = Overrun::of(delay_ms, epoch_ms, left);
+                let overrun = Overrun::expect(delay_ms, epoch_ms, left);
                 let seconds = overrun.trained_ms.div_ceil(1_000);
                 let cost = job.rate.map(|rate| rate.cost(seconds, job.instance_count, job.volume_gib));
                 Row { metrics_from, delay, delay_ms, overrun, cost }

@@ -25,7 +25,7 @@ pub(super) fn text(outlook: &Outlook) -> String {
                 rung_table(brackets)
             );
             text.push_str(&comparison(outlook, brackets));
-            if let Some(late) = LateStops::of(outlook) {
+            if let Some(late) = LateStops::forecast(outlook) {
                 let _ = write!(text, "\n{}", late.text());
             }
         }
@@ -204,7 +204,7 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);
         shown["FullSet"] = json!({"Stop": outcome(&brackets.stop), "Promote": outcome(&brackets.promote)});
         shown["Expected"] = outcome(&brackets.own);
-        shown["LateStops"] = json!(LateStops::of(outlook).map(|late| late.json()));
+        shown["LateStops"] = json!(LateStops::forecast(outlook).map(|late| late.json()));
         shown["Verdict"] = json!(brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some()));
     }
     shown

@@ -14,7 +14,7 @@ fn request(change: impl FnOnce(&mut Value)) -> Request {
 }
 
 fn outlook(change: impl FnOnce(&mut Value)) -> Outlook {
-    Outlook::of(request(change), 180_000, Some(30_000)).unwrap()
+    Outlook::compute(request(change), 180_000, Some(30_000)).unwrap()
 }
 
 fn codes(outlook: &Outlook) -> Vec<&'static str> {
@@ -109,7 +109,7 @@ fn promotable(body: &mut Value) {
 /// `Auto` chose `Promote` also where long start-ups made `Stop` better.
 #[test]
 fn regression_auto_decides_by_the_times_of_the_plan_and_warns_if_the_controller_assumes_others() {
-    let usual = Outlook::of(request(promotable), 180_000, None).unwrap();
+    let usual = Outlook::compute(request(promotable), 180_000, None).unwrap();
     assert_eq!(usual.hyperband.as_ref().unwrap().execution, RungExecution::Promote);
     let text = show::text(&usual);
     let reason = "\nrungs         Auto: Promote, because with 180 s per start-up and 60 s per epoch, MaxCostUsd and the \
@@ -117,7 +117,7 @@ fn regression_auto_decides_by_the_times_of_the_plan_and_warns_if_the_controller_
     assert!(text.contains(reason), "{text}");
     assert!(!codes(&usual).contains(&"RungExecutionDiffers"));
 
-    let slow = Outlook::of(request(promotable), 480_000, Some(6_700)).unwrap();
+    let slow = Outlook::compute(request(promotable), 480_000, Some(6_700)).unwrap();
     assert_eq!(slow.hyperband.as_ref().unwrap().execution, RungExecution::Stop);
     assert!(codes(&slow).contains(&"RungExecutionDiffers"), "{:?}", slow.warnings);
     assert_eq!(show::json(&slow)["RungExecution"], json!("Stop"));
@@ -149,7 +149,7 @@ pub(crate) fn examples() -> Vec<Warning> {
             json!({"MaxRuntimeInSeconds": 3_600, "MaxWaitTimeInSeconds": 7_200});
         body["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxRuntimeInSeconds"] = json!(600);
     });
-    let slow = Outlook::of(request(promotable), 600_000, Some(10_000)).unwrap();
+    let slow = Outlook::compute(request(promotable), 600_000, Some(10_000)).unwrap();
     [poor.warnings, short.warnings, slow.warnings].concat()
 }
 
@@ -197,14 +197,14 @@ fn limits_that_end_a_tuning_early_cause_warnings() {
 #[test]
 fn the_verdict_names_the_execution_with_the_smaller_bill() {
     for (startup, epoch) in [(180_000, 1_000), (180_000, 30_000), (10_000, 600_000), (0, 1_000)] {
-        let outlook = Outlook::of(request(|_| {}), startup, Some(epoch)).unwrap();
+        let outlook = Outlook::compute(request(|_| {}), startup, Some(epoch)).unwrap();
         let brackets = outlook.hyperband.unwrap();
         let verdict = brackets.verdict(startup, true);
         let cheaper = if brackets.promote.billed_ms < brackets.stop.billed_ms { "Promote" } else { "Stop" };
         assert!(verdict.starts_with(&format!("{cheaper} is cheaper here")), "{verdict}");
     }
     // Without start-up time, only the epochs count, and Promote trains fewer.
-    let free = Outlook::of(request(|_| {}), 0, Some(1_000)).unwrap().hyperband.unwrap();
+    let free = Outlook::compute(request(|_| {}), 0, Some(1_000)).unwrap().hyperband.unwrap();
     assert!(free.promote.epochs < free.stop.epochs && free.verdict(0, true).starts_with("Promote"));
 }
 
@@ -225,7 +225,7 @@ fn an_algorithm_without_working_checkpoints_restarts_promoted_trials() {
 
 #[test]
 fn without_epoch_seconds_the_plan_has_no_times() {
-    let outlook = Outlook::of(request(|_| {}), 180_000, None).unwrap();
+    let outlook = Outlook::compute(request(|_| {}), 180_000, None).unwrap();
     let text = show::text(&outlook);
     assert!(text.contains("add --epoch-seconds for times") && !text.contains("WALL TIME"), "{text}");
     let shown = show::json(&outlook);
@@ -287,7 +287,7 @@ fn regression_a_cap_that_pays_few_jobs_at_once_lengthens_the_tuning() {
 #[test]
 fn a_start_up_above_the_training_of_a_job_causes_a_warning() {
     // 27 epochs of 10 s.
-    let of = |startup| codes(&Outlook::of(request(|_| {}), startup, Some(10_000)).unwrap());
+    let of = |startup| codes(&Outlook::compute(request(|_| {}), startup, Some(10_000)).unwrap());
     assert!(of(271_000).contains(&"StartupAboveTraining"));
     assert!(!of(270_000).contains(&"StartupAboveTraining"));
 }
@@ -296,14 +296,14 @@ fn a_start_up_above_the_training_of_a_job_causes_a_warning() {
 #[test]
 fn regression_a_cap_that_no_job_fits_is_refused_as_check_refuses_it() {
     let poor = || request(|body| body["Controller"]["MaxCostUsd"] = json!(0.01));
-    let error = Outlook::of(poor(), 180_000, None).unwrap_err().to_string();
+    let error = Outlook::compute(poor(), 180_000, None).unwrap_err().to_string();
     assert!(error.contains("Invalid MaxCostUsd 0.0100: expected at least 0.02"), "{error}");
     assert_eq!(error, crate::check::validate(&poor()).unwrap_err().to_string());
     let unpriced = request(|body| {
         body["Controller"]["MaxCostUsd"] = json!(0.01);
         body["Controller"].as_object_mut().unwrap().remove("InstancePricesUsdPerHour");
     });
-    assert!(Outlook::of(unpriced, 180_000, None).is_ok(), "a stack may know the price");
+    assert!(Outlook::compute(unpriced, 180_000, None).is_ok(), "a stack may know the price");
 }
 
 /// A stack reads a line seconds to minutes later, so a stopped trial trains past its rung.
@@ -330,7 +330,7 @@ this request";
     assert_eq!(shown["Polling"]["Typical"]["TrainedEpochs"], json!(2.066));
 
     // From the first rung at epoch 1, 26 epochs of a second are left.
-    let short = Outlook::of(request(|_| {}), 180_000, Some(1_000)).unwrap();
+    let short = Outlook::compute(request(|_| {}), 180_000, Some(1_000)).unwrap();
     let polled = &show::json(&short)["LateStops"]["Polling"]["Documented"];
     assert_eq!((&polled["DelaySeconds"], &polled["TrainedSeconds"]), (&json!(182), &json!(26)));
     assert_eq!(polled["TrainedEpochs"], json!(26));
@@ -338,7 +338,7 @@ this request";
 
 #[test]
 fn a_plan_of_late_stops_says_what_it_assumes_and_is_absent_where_no_trial_is_stopped() {
-    let untimed = Outlook::of(request(|_| {}), 180_000, None).unwrap();
+    let untimed = Outlook::compute(request(|_| {}), 180_000, None).unwrap();
     let text = show::text(&untimed);
     assert!(text.contains("until its stop takes effect; an assumed 1 min 0 s per epoch\n"), "{text}");
     let shown = &show::json(&untimed)["LateStops"];
@@ -350,7 +350,7 @@ fn a_plan_of_late_stops_says_what_it_assumes_and_is_absent_where_no_trial_is_sto
     assert!(show::text(&unpriced).contains("\nSTOP ON A STACK           TRAINS ON  EPOCHS\n"));
     assert_eq!(show::json(&unpriced)["LateStops"]["Polling"]["Typical"]["CostUsd"], Value::Null);
 
-    let promoted = Outlook::of(request(promotable), 180_000, None).unwrap();
+    let promoted = Outlook::compute(request(promotable), 180_000, None).unwrap();
     let alone = outlook(|body| jobs(body, 2));
     for outlook in [promoted, alone] {
         assert!(!show::text(&outlook).contains("a stopped trial"));

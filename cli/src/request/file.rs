@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde_json::Value;
-use wire::request::{ErrorCode, JsonError, MAX_BODY_BYTES, RequestError, read_json};
+use wire::request::{ErrorCode, JsonError, MAX_BODY_BYTES, RequestError, parse_json};
 
 use super::comments;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub(crate) fn parse(path: &Path, text: &[u8]) -> Result<Value, RequestError> {
             "{name}:{line}:{column}: expected '*/' at the end of this comment; add it"
         )));
     }
-    read_json(&plain).map_err(|error| {
+    parse_json(&plain).map_err(|error| {
         invalid(match error {
             JsonError::TooLong { bytes } => {
                 format!("{name} has at least {bytes} bytes: expected at most {MAX_BODY_BYTES}; shorten it")

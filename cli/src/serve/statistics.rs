@@ -45,7 +45,7 @@ struct Dimension {
 
 impl Asked {
     /// Reads and checks a request. Returns the error for the caller.
-    pub(super) fn read(body: &[u8]) -> Result<Self, String> {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, String> {
         let asked: Self = serde_json::from_slice(body)
             .map_err(|error| format!("invalid GetMetricStatistics, expected its members as JSON: {error}"))?;
         if asked.period == 0 {
@@ -131,7 +131,7 @@ mod tests {
         for (name, value) in change.as_object().unwrap() {
             body[name] = value.clone();
         }
-        Asked::read(body.to_string().as_bytes())
+        Asked::parse(body.to_string().as_bytes())
     }
 
     fn line(at: i64, value: Option<f64>) -> MetricLine {

@@ -42,7 +42,7 @@ impl Settings {
         let principals = |name: &'static str| {
             let expected = "ARNs of roles or users separated by commas, with a part of the name before a *, such as \
                             arn:aws:iam::111122223333:role/team-*";
-            Principals::read(&text(name)).ok_or(SettingsError::Unreadable { name, expected })
+            Principals::parse(&text(name)).ok_or(SettingsError::Unreadable { name, expected })
         };
         let calls = Calls::read(&variable)?;
         let own_tunings_only = flag(&variable, "OWN_TUNINGS_ONLY")?;
@@ -91,7 +91,7 @@ impl Settings {
 fn job_tags(text: &str) -> Result<DefaultTags, SettingsError> {
     let expected =
         "tags such as team=ml,stage=prod, whose keys are unique and begin with neither aws: nor hyperband:";
-    DefaultTags::read(text).ok_or(SettingsError::Unreadable { name: "JOB_TAGS", expected })
+    DefaultTags::parse(text).ok_or(SettingsError::Unreadable { name: "JOB_TAGS", expected })
 }
 
 /// Reads a number of seconds, at most a day. A missing or empty variable means 0.
@@ -193,7 +193,7 @@ mod tests {
         assert!(!guardrails.instance_types.allows("ml.p4d.24xlarge"));
         assert!(guardrails.subnets.allows("subnet-2") && !guardrails.subnets.allows("subnet-3"));
         assert!(guardrails.security_groups.allows("any"));
-        assert_eq!(Some(guardrails.job_tags), DefaultTags::read("team=ml"));
+        assert_eq!(Some(guardrails.job_tags), DefaultTags::parse("team=ml"));
         assert_eq!(guardrails.required_tags, ["team", "owner"]);
         let least = Allowances { startup_seconds: 600, upload_seconds: 0 };
         assert_eq!(guardrails.least_allowances, least);

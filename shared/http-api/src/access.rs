@@ -97,13 +97,13 @@ impl Principals {
     /// ```
     /// use http_api::Principals;
     /// let team = "arn:aws:iam::111122223333:role/teams/search, arn:aws:iam::111122223333:user/ci";
-    /// let team = Principals::read(team).unwrap();
-    /// assert_eq!(Principals::read("arn:aws:iam::111122223333:role/teams/*"), None);
+    /// let team = Principals::parse(team).unwrap();
+    /// assert_eq!(Principals::parse("arn:aws:iam::111122223333:role/teams/*"), None);
     /// assert!(team.has("arn:aws:sts::111122223333:assumed-role/search/alice"));
     /// assert!(team.has("arn:aws:iam::111122223333:user/ci"));
     /// assert!(!team.has("arn:aws:sts::111122223333:assumed-role/search-admin/alice"));
     /// ```
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let arns = text.split(',').map(str::trim).filter(|arn| !arn.is_empty());
         let read = arns.map(|arn| match arn.split_once(":role/") {
             Some((account, path)) => sessions(account, path),
@@ -150,7 +150,7 @@ mod tests {
     const OTHER: &str = "arn:aws:iam::111122223333:user/eve";
 
     fn role(name: &str) -> Principals {
-        Principals::read(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap()
+        Principals::parse(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap()
     }
 
     fn right(access: &Access, principal: &str) -> Option<Right> {
@@ -198,7 +198,7 @@ mod tests {
         let own_only = Access::of_direct_calls(true).caller(Some(direct::CALLER)).unwrap();
         assert!(own_only.sees(Some(direct::CALLER)) && !own_only.sees(Some(USER)));
         // No pattern of ARNs in a list for API Gateway has the direct caller.
-        assert!(!Principals::read("arn:*").unwrap().has(direct::CALLER));
+        assert!(!Principals::parse("arn:*").unwrap().has(direct::CALLER));
     }
 
     #[test]
@@ -233,8 +233,10 @@ mod tests {
         for pattern in
             ["role/teams/*", "role/*", "role/aws-reserved/sso.amazonaws.com/*", "user/*", "role/teams/"]
         {
-            assert_eq!(Principals::read(&format!("{account}:{pattern}")), None, "{pattern}");
+            assert_eq!(Principals::parse(&format!("{account}:{pattern}")), None, "{pattern}");
         }
-        assert!(Principals::read(&format!("{account}:role/aws-reserved/AWSReservedSSO_science_*")).is_some());
+        assert!(
+            Principals::parse(&format!("{account}:role/aws-reserved/AWSReservedSSO_science_*")).is_some()
+        );
     }
 }

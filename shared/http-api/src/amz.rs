@@ -6,7 +6,7 @@ use serde_json::Value;
 use use_cases::describe::Place;
 use wire::events::http::HttpRequest;
 
-use crate::error::{ApiError, shown};
+use crate::error::{ApiError, shortened};
 use crate::list::{JobsQuery, Members, TuningsQuery};
 use crate::operation::{CREATE, JobName, Operation, Resource};
 use crate::rest::named;
@@ -18,13 +18,13 @@ const JOB: &str = "TrainingJobName";
 /// Maximum body of an operation other than Create, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-pub(crate) fn read(request: &HttpRequest, place: &Place) -> Result<Operation, ApiError> {
+pub(crate) fn parse(request: &HttpRequest, place: &Place) -> Result<Operation, ApiError> {
     let target = request.header("x-amz-target").unwrap_or_default();
     let name = target.strip_prefix(SERVICE).ok_or_else(|| {
         let message = format!(
             "invalid X-Amz-Target '{}': expected an operation of SageMaker, for example \
              SageMaker.ListHyperParameterTuningJobs",
-            shown(target)
+            shortened(target)
         );
         ApiError::unknown_operation(message)
     })?;
@@ -47,14 +47,14 @@ pub(crate) fn read(request: &HttpRequest, place: &Place) -> Result<Operation, Ap
         "DescribeHyperParameterTuningJob" => Ok(Operation::Describe(only_name(&body()?)?)),
         "StopHyperParameterTuningJob" => Ok(Operation::Stop(only_name(&body()?)?)),
         "DeleteHyperParameterTuningJob" => Ok(Operation::Delete(only_name(&body()?)?)),
-        "ListHyperParameterTuningJobs" => Ok(Operation::List(TuningsQuery::read(&Members::Json(&body()?))?)),
+        "ListHyperParameterTuningJobs" => Ok(Operation::List(TuningsQuery::parse(&Members::Json(&body()?))?)),
         "ListTrainingJobsForHyperParameterTuningJob" => {
             let mut body = body()?;
             let tuning = tuning(&Members::Json(&body))?;
             if let Some(members) = body.as_object_mut() {
                 members.remove(NAME);
             }
-            Ok(Operation::ListJobs(tuning, JobsQuery::read(&Members::Json(&body))?))
+            Ok(Operation::ListJobs(tuning, JobsQuery::parse(&Members::Json(&body))?))
         }
         "DescribeTrainingJob" => Ok(Operation::DescribeJob(only_job(&body()?)?)),
         "StopTrainingJob" => Ok(Operation::StopJob(only_job(&body()?)?)),
@@ -82,7 +82,7 @@ pub(crate) fn read(request: &HttpRequest, place: &Place) -> Result<Operation, Ap
         _ => Err(ApiError::unknown_operation(format!(
             "unsupported operation {}: this endpoint has only operations of hyperparameter tuning jobs, so use \
              SageMaker's own endpoint",
-            shown(name)
+            shortened(name)
         ))),
     }
 }
@@ -99,14 +99,14 @@ fn only_job(body: &Value) -> Result<JobName, ApiError> {
     members.only(&[JOB])?;
     let name = members.text(JOB)?.filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| ApiError::validation(format!("missing {JOB} (at '{JOB}')")))?;
-    JobName::read(name).ok_or_else(|| unknown_job(name))
+    JobName::parse(name).ok_or_else(|| unknown_job(name))
 }
 
 /// Returns the error for a training job that no tuning job of this endpoint has.
 pub(crate) fn unknown_job(name: &str) -> ApiError {
     ApiError::not_found(format!(
         "no tuning job of this endpoint has a training job {}: ask SageMaker's own endpoint about other training jobs",
-        shown(name)
+        shortened(name)
     ))
 }
 
@@ -116,11 +116,14 @@ fn resource(members: &Members<'_>, place: &Place) -> Result<Resource, ApiError> 
     let (kind, name) = arn.rsplit(':').next().and_then(|last| last.split_once('/')).unwrap_or_default();
     let is_known = matches!(kind, "hyper-parameter-tuning-job" | "training-job");
     if is_known && !place.has(arn) {
-        return Err(ApiError::not_found(format!("no resource of this endpoint has the ARN {}", shown(arn))));
+        return Err(ApiError::not_found(format!(
+            "no resource of this endpoint has the ARN {}",
+            shortened(arn)
+        )));
     }
     match kind {
         "hyper-parameter-tuning-job" => Ok(Resource::Tuning(named(name)?)),
-        "training-job" => JobName::read(name).map(Resource::Job).ok_or_else(|| unknown_job(name)),
+        "training-job" => JobName::parse(name).map(Resource::Job).ok_or_else(|| unknown_job(name)),
         _ => Err(ApiError::validation(
             "invalid ResourceArn: expected the ARN of a tuning job of this endpoint, or of one of its training jobs \
              (at 'ResourceArn')",

@@ -106,7 +106,7 @@ impl ApiError {
 }
 
 /// Shortens a text of the caller for a message.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     text.chars().take(100).collect()
 }
 

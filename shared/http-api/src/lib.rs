@@ -84,7 +84,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
     /// Handles a request; `place` has the account and Region for ARNs.
     pub async fn handle(&self, request: &HttpRequest, place: &Place) -> Answered {
         let is_amz = is_amz(request);
-        let operation = if is_amz { amz::read(request, place) } else { rest::read(request) };
+        let operation = if is_amz { amz::parse(request, place) } else { rest::parse(request) };
         let mut id = None;
         let (name, tuning, outcome) = match operation {
             Err(error) => ("", None, Err(error)),

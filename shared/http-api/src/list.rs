@@ -12,7 +12,7 @@ use tuning::unit::time::Time;
 use wire::events::timestamp::parse_utc;
 use wire::stored::IndexRow;
 
-use crate::error::{ApiError, shown};
+use crate::error::{ApiError, shortened};
 
 /// Default number of entries per page, as in AMT.
 const MAX_RESULTS: u64 = 10;
@@ -39,7 +39,7 @@ impl<'a> Members<'a> {
             None => Ok(()),
             Some(name) => Err(ApiError::validation(format!(
                 "unknown parameter '{}': expected one of {}",
-                shown(name),
+                shortened(name),
                 known.join(", ")
             ))),
         }
@@ -212,7 +212,7 @@ pub struct TuningsQuery {
 }
 
 impl TuningsQuery {
-    pub(crate) fn read(members: &Members<'_>) -> Result<Self, ApiError> {
+    pub(crate) fn parse(members: &Members<'_>) -> Result<Self, ApiError> {
         members.only(&[
             "NextToken",
             "MaxResults",
@@ -296,7 +296,7 @@ pub struct JobsQuery {
 }
 
 impl JobsQuery {
-    pub(crate) fn read(members: &Members<'_>) -> Result<Self, ApiError> {
+    pub(crate) fn parse(members: &Members<'_>) -> Result<Self, ApiError> {
         members.only(&["NextToken", "MaxResults", "SortBy", "SortOrder", "StatusEquals"])?;
         let orders = [
             ("Name", JobOrder::Name),

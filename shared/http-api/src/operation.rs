@@ -99,7 +99,7 @@ pub struct JobName {
 
 impl JobName {
     /// Reads the name of a training job. Names of other controllers' jobs have another form.
-    pub(crate) fn read(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let (id, key) = parse_training_job_name(name)?;
         let (tuning, _) = id.rsplit_once('-')?;
         Some(Self { tuning: tuning.to_owned(), id, key })

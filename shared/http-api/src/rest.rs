@@ -2,7 +2,7 @@
 
 use wire::events::http::HttpRequest;
 
-use crate::error::{ApiError, shown};
+use crate::error::{ApiError, shortened};
 use crate::list::{JobsQuery, MAX_RESULTS_MAX, Members, TuningsQuery};
 use crate::operation::{JobName, Operation};
 
@@ -44,29 +44,29 @@ pub(crate) const ROWS_MAX: u64 = 200;
 /// Maximum number of steps in a page of decisions. A step can have tens of kilobytes.
 pub(crate) const STEPS_MAX: u64 = 50;
 
-pub(crate) fn read(request: &HttpRequest) -> Result<Operation, ApiError> {
+pub(crate) fn parse(request: &HttpRequest) -> Result<Operation, ApiError> {
     let segments: Vec<&str> = request.path.split('/').skip(1).collect();
     let method = request.method.as_str();
     let body = || request.body.clone();
     let query = Members::Texts(&request.query);
     let unknown = || {
-        let path = shown(&request.path);
+        let path = shortened(&request.path);
         ApiError::unknown_operation(format!("unknown path {path}: tuning jobs are at /tuning-jobs"))
     };
     let allowed = methods(&segments).ok_or_else(unknown)?;
     if !allowed.split(", ").any(|one| one == method) {
-        return Err(ApiError::method(shown(method), allowed));
+        return Err(ApiError::method(shortened(method), allowed));
     }
     match (method, segments.as_slice()) {
         ("POST", ["tuning-jobs"]) => Ok(Operation::Create { body: body(), is_idempotent: true }),
-        ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::read(&query)?)),
+        ("GET", ["tuning-jobs"]) => Ok(Operation::List(TuningsQuery::parse(&query)?)),
         ("GET", ["openapi.json"]) => Ok(Operation::Document),
         ("GET", ["tuning-jobs", name]) => Ok(Operation::Describe(named(name)?)),
         ("PATCH", ["tuning-jobs", name]) => Ok(Operation::Change(named(name)?, body())),
         ("DELETE", ["tuning-jobs", name]) => Ok(Operation::Delete(named(name)?)),
         ("POST", ["tuning-jobs", name, "stop"]) => Ok(Operation::Stop(named(name)?)),
         ("GET", ["tuning-jobs", name, "training-jobs"]) => {
-            Ok(Operation::ListJobs(named(name)?, JobsQuery::read(&query)?))
+            Ok(Operation::ListJobs(named(name)?, JobsQuery::parse(&query)?))
         }
         ("GET", ["tuning-jobs", name, "training-jobs", job]) => Ok(Operation::Job(job_of(name, job)?)),
         ("POST", ["tuning-jobs", name, "training-jobs", job, "stop"]) => {
@@ -117,12 +117,13 @@ pub(crate) fn named(name: &str) -> Result<String, ApiError> {
     if (1..=32).contains(&name.len()) && name.bytes().all(is_name) {
         return Ok(name.to_owned());
     }
-    Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shown(name))))
+    Err(ApiError::not_found(format!("no hyperparameter tuning job is named {}", shortened(name))))
 }
 
 fn job_of(tuning: &str, job: &str) -> Result<JobName, ApiError> {
     let tuning = named(tuning)?;
-    let found = JobName::read(job).filter(|job| job.tuning.eq_ignore_ascii_case(&tuning));
-    let unknown = || ApiError::not_found(format!("tuning job {tuning} has no training job {}", shown(job)));
+    let found = JobName::parse(job).filter(|job| job.tuning.eq_ignore_ascii_case(&tuning));
+    let unknown =
+        || ApiError::not_found(format!("tuning job {tuning} has no training job {}", shortened(job)));
     found.ok_or_else(unknown)
 }

@@ -41,7 +41,7 @@ pub(crate) use fields::{
 };
 pub use job::TrainingJob;
 pub(crate) use json::value as json_value;
-pub use json::{JsonError, read as read_json};
+pub use json::{JsonError, parse as parse_json};
 pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
 pub use metric::shortened;
 pub use metric::{NUMBER_PATTERN, PatternError, compile_pattern};
@@ -128,14 +128,14 @@ impl<'a> InstanceChoice<'a> {
 
 /// Reads a body as JSON within the bounds of a request.
 pub fn read_body(body: &[u8]) -> Result<Value, RequestError> {
-    json::read(body).map_err(|error| RequestError::serialization(error.to_string()))
+    json::parse(body).map_err(|error| RequestError::serialization(error.to_string()))
 }
 
 impl Request {
     /// Restores a request from the stored [`Request::body`]. It is not validated again, since a tuning job keeps the
     /// rules of the release that accepted it.
     pub fn from_stored(body: Value) -> Self {
-        Self { fields: Fields::read(Some(&body)), body }
+        Self { fields: Fields::from_member(Some(&body)), body }
     }
 
     /// Returns the JSON for storage.

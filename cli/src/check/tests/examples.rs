@@ -17,7 +17,7 @@ fn warned(body: Value, log: Option<&str>) -> Vec<Warning> {
         path
     });
     let request = Request::check(body.clone()).unwrap_or_else(|error| panic!("{error}"));
-    Checked::of(request, path.as_deref(), body).unwrap().warnings
+    Checked::examine(request, path.as_deref(), body).unwrap().warnings
 }
 
 fn stopping(runtime: u32, wait: u32) -> (&'static str, Value) {
@@ -136,7 +136,7 @@ fn of_logs() -> Vec<Warning> {
     let definitions = "TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions";
     let local = changed(&calm(), &[(definitions, json!([{"Name": "accuracy"}]))]);
     let request = for_this_machine(local.clone()).unwrap_or_else(|error| panic!("{error}"));
-    found.extend(Checked::of(request, None, local).unwrap().warnings);
+    found.extend(Checked::examine(request, None, local).unwrap().warnings);
     found
 }
 

@@ -27,10 +27,10 @@ const RATES: &[&str] = &[
 
 pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     let Ok(definition) = uncapped(request) else { return Vec::new() };
-    definition.space.parameters().iter().filter_map(of).collect()
+    definition.space.parameters().iter().filter_map(warning).collect()
 }
 
-fn of(parameter: &Parameter) -> Option<Warning> {
+fn warning(parameter: &Parameter) -> Option<Warning> {
     let name = &parameter.name;
     match &parameter.domain {
         Domain::Integer { min, max, .. } if min == max => Some(single(name, &min.to_string())),

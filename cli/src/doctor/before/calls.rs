@@ -41,7 +41,7 @@ impl Endpoints {
         self.0.iter().any(|(_, endpoint)| endpoint.as_ref().is_some_and(Endpoint::is_loopback))
     }
 
-    fn of(&self, target: Target) -> Option<Endpoint> {
+    fn of_target(&self, target: Target) -> Option<Endpoint> {
         self.0.iter().find(|(own, _)| *own == target).and_then(|(_, endpoint)| endpoint.clone())
     }
 }
@@ -58,8 +58,8 @@ pub(super) struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
-    pub(super) fn of(caller: &'a Caller, endpoints: &Endpoints) -> Result<Self, ClientError> {
-        let service = |target| caller.service(target, endpoints.of(target));
+    pub(super) fn new(caller: &'a Caller, endpoints: &Endpoints) -> Result<Self, ClientError> {
+        let service = |target| caller.service(target, endpoints.of_target(target));
         Ok(Self {
             sts: service(Target::Sts)?,
             iam: service(Target::Iam)?,

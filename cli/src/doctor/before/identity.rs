@@ -37,7 +37,7 @@ pub(super) enum Principal {
 }
 
 impl Identity {
-    pub(super) fn read(answer: &Answer) -> Option<Self> {
+    pub(super) fn parse(answer: &Answer) -> Option<Self> {
         let result = &answer.as_ref().ok()?["GetCallerIdentityResult"];
         let text = |member: &str| result[member].as_str().map(str::to_owned);
         Some(Self { arn: text("Arn")?, account: text("Account")? })
@@ -73,7 +73,7 @@ pub(super) fn home(
 
 pub(super) fn judge(answer: &Answer, region: &str) -> Finding {
     match answer {
-        Ok(_) => match Identity::read(answer) {
+        Ok(_) => match Identity::parse(answer) {
             Some(Identity { arn, account }) => {
                 Finding::new(CHECK, Verdict::Yes(format!("{arn} in account {account}, Region {region}")))
             }

@@ -53,7 +53,7 @@ fn caller() -> Identity {
 fn refused_credentials_are_a_no_and_an_unreachable_service_is_not() {
     let answer =
         json!({"GetCallerIdentityResult": {"Arn": caller().arn, "Account": "111122223333", "UserId": "A"}});
-    assert_eq!(Identity::read(&Ok(answer.clone())), Some(caller()));
+    assert_eq!(Identity::parse(&Ok(answer.clone())), Some(caller()));
     assert_eq!(shown(&identity::judge(&Ok(answer), REGION)).0, "yes");
     for (error, word) in [
         (refused("ExpiredToken", "The security token included in the request is expired"), "no"),

@@ -17,7 +17,7 @@ const READER: &str = "arn:aws:sts::111122223333:assumed-role/audit/rob";
 const STRANGER: &str = "arn:aws:iam::111122223333:user/eve";
 
 fn restricted(own_tunings_only: bool) -> TestApi {
-    let role = |name: &str| Principals::read(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap();
+    let role = |name: &str| Principals::parse(&format!("arn:aws:iam::111122223333:role/{name}")).unwrap();
     let access =
         Access { users: role("science"), readers: role("audit"), owners: role("platform"), own_tunings_only };
     TestApi { access, ..api(Listed(Some("ml.m5.large")), Guardrails::default()) }

@@ -82,7 +82,7 @@ async fn subnets_and_security_groups_must_be_allowed() {
 #[tokio::test]
 async fn default_tags_count_as_required_tags_and_are_stored() {
     let guardrails = Guardrails {
-        job_tags: DefaultTags::read("team=ml").unwrap(),
+        job_tags: DefaultTags::parse("team=ml").unwrap(),
         required_tags: vec!["team".to_owned(), "owner".to_owned()],
         ..Guardrails::default()
     };
@@ -177,7 +177,7 @@ async fn an_unlisted_type_without_a_cap_needs_no_price_of_the_owner() {
 
 #[tokio::test]
 async fn a_request_may_not_change_the_owners_tags() {
-    let job_tags = DefaultTags::read("cost-center=42").unwrap();
+    let job_tags = DefaultTags::parse("cost-center=42").unwrap();
     let api = api(Listed(Some("ml.m5.large")), Guardrails { job_tags, ..Guardrails::default() });
     let tagged = |name: &str, value: &str| {
         let mut body = request(name);

@@ -90,7 +90,7 @@ impl Walk {
     }
 
     fn fail(&mut self, row: &Constraint, path: &str, value: &Value, requirement: &str) {
-        self.push(row.path, path, failure(&shown(value), path, requirement));
+        self.push(row.path, path, failure(&quoted(value), path, requirement));
     }
 
     fn children(&self, parent: &str) -> Vec<&'static Constraint> {
@@ -134,7 +134,7 @@ impl Walk {
         let unsupported = row.unsupported.filter(|unsupported| is_unsupported(unsupported.values, value));
         if let Some(unsupported) = unsupported {
             let message =
-                format!("Value {} at '{path}' is not supported yet; {}", shown(value), unsupported.advice);
+                format!("Value {} at '{path}' is not supported yet; {}", quoted(value), unsupported.advice);
             self.push(row.path, path, message);
         }
         match (row.kind, value) {
@@ -193,7 +193,7 @@ impl Walk {
             let kept = self.found.len();
             self.fail(row, path, value, &enum_requirement(row.values));
             if let Some(found) = self.found.get_mut(kept) {
-                found.wrong_enum = Some((shown(value), row));
+                found.wrong_enum = Some((quoted(value), row));
             }
         }
     }
@@ -299,7 +299,7 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn shown(value: &Value) -> String {
+fn quoted(value: &Value) -> String {
     match value {
         Value::String(text) => format!("'{}'", shortened(text)),
         Value::Array(_) => "'[...]'".to_owned(),

@@ -109,11 +109,11 @@ pub fn encode_record(sequence: u64, kind: RecordKind, key: &Key, new: Option<&It
 fn record(value: &Value) -> Result<StreamRecord, BadRecord> {
     let sequence_number =
         value.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str).map(str::to_owned);
-    read(value, sequence_number.as_deref())
+    parse_change(value, sequence_number.as_deref())
         .map_err(|error| BadRecord { sequence_number, reason: error.to_string() })
 }
 
-fn read(value: &Value, sequence_number: Option<&str>) -> Result<StreamRecord, Unreadable> {
+fn parse_change(value: &Value, sequence_number: Option<&str>) -> Result<StreamRecord, Unreadable> {
     let wrong = |path, expected| Unreadable::Field { path, expected };
     if field::text(value, "eventSource", "eventSource")? != SOURCE {
         return Err(wrong("eventSource", SOURCE));

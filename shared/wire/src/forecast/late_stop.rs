@@ -54,7 +54,7 @@ impl MetricsFrom {
 
 impl Overrun {
     /// Returns the overrun of a trial that could train `left` further epochs.
-    pub fn of(delay_ms: u64, epoch_ms: u64, left: u32) -> Self {
+    pub fn expect(delay_ms: u64, epoch_ms: u64, left: u32) -> Self {
         let rest_ms = u64::from(left).saturating_mul(epoch_ms);
         let trained_ms = delay_ms.min(rest_ms);
         let all = u64::from(left).saturating_mul(1_000);
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn an_overrun_is_the_delay_up_to_the_end_of_the_training() {
         let of = |delay, epoch, left| {
-            let overrun = Overrun::of(delay, epoch, left);
+            let overrun = Overrun::expect(delay, epoch, left);
             (overrun.trained_ms, overrun.milli_epochs)
         };
         assert_eq!(of(5_000, 30_000, 18), (5_000, 166));

@@ -26,11 +26,11 @@ impl DefaultTags {
     ///
     /// ```
     /// use wire::request::DefaultTags;
-    /// assert!(DefaultTags::read("team=ml, stage=a=b,").is_some());
-    /// assert!(DefaultTags::read("").is_some());
-    /// assert!(DefaultTags::read("aws:team=ml").is_none());
+    /// assert!(DefaultTags::parse("team=ml, stage=a=b,").is_some());
+    /// assert!(DefaultTags::parse("").is_some());
+    /// assert!(DefaultTags::parse("aws:team=ml").is_none());
     /// ```
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut tags = BTreeMap::new();
         for tag in text.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
             let (key, value) = tag.split_once('=')?;
@@ -89,7 +89,7 @@ mod tests {
     fn tagged(tags: &Value) -> Result<Request, String> {
         let mut body = crate::sample::request("hb1");
         body["Tags"] = tags.clone();
-        let defaults = DefaultTags::read("team=ml,stage=dev").unwrap();
+        let defaults = DefaultTags::parse("team=ml,stage=dev").unwrap();
         Request::parse_with(body.to_string().as_bytes(), &defaults).map_err(|error| error.to_string())
     }
 
@@ -111,10 +111,10 @@ mod tests {
             &long,
             &many.join(","),
         ] {
-            assert_eq!(DefaultTags::read(text), None, "{text}");
+            assert_eq!(DefaultTags::parse(text), None, "{text}");
         }
-        assert!(DefaultTags::read(&many[1..].join(",")).is_some());
-        assert_eq!(DefaultTags::read(" , "), Some(DefaultTags::default()));
+        assert!(DefaultTags::parse(&many[1..].join(",")).is_some());
+        assert_eq!(DefaultTags::parse(" , "), Some(DefaultTags::default()));
     }
 
     #[test]

@@ -125,19 +125,19 @@ impl Strategy {
 /// A part of a request.
 pub(super) trait Field {
     /// Reads the value of a member; `None` = the member is missing.
-    fn read(value: Option<&Value>) -> Self;
+    fn from_member(value: Option<&Value>) -> Self;
 }
 
 impl<T: DeserializeOwned> Field for Option<T> {
-    fn read(value: Option<&Value>) -> Self {
+    fn from_member(value: Option<&Value>) -> Self {
         value.and_then(|value| T::deserialize(value).ok())
     }
 }
 
 impl<T: Field> Field for Vec<T> {
-    fn read(value: Option<&Value>) -> Self {
+    fn from_member(value: Option<&Value>) -> Self {
         let elements = value.and_then(Value::as_array).into_iter().flatten();
-        elements.map(|element| T::read(Some(element))).collect()
+        elements.map(|element| T::from_member(Some(element))).collect()
     }
 }
 
@@ -151,8 +151,8 @@ macro_rules! fields {
         }
 
         impl Field for $structure {
-            fn read(value: Option<&Value>) -> Self {
-                Self { $($field: Field::read(value.and_then(|value| value.get($member)))),* }
+            fn from_member(value: Option<&Value>) -> Self {
+                Self { $($field: Field::from_member(value.and_then(|value| value.get($member)))),* }
             }
         }
     )*};

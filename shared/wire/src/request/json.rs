@@ -45,7 +45,7 @@ impl From<serde_json::Error> for JsonError {
 }
 
 /// Returns the JSON object in `body`, which has the bounds of a request.
-pub fn read(body: &[u8]) -> Result<Value, JsonError> {
+pub fn parse(body: &[u8]) -> Result<Value, JsonError> {
     if body.len() > MAX_BODY_BYTES {
         return Err(JsonError::TooLong { bytes: body.len() });
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn only_a_single_object_within_the_bounds_is_accepted() {
-        assert!(read(b" {\"a\": [1, -2, 0.5, null, true, \"x\"]} ").is_ok());
+        assert!(parse(b" {\"a\": [1, -2, 0.5, null, true, \"x\"]} ").is_ok());
         for (body, wrong) in [
             ("", "EOF"),
             ("[]", "must be a JSON object"),
@@ -171,15 +171,15 @@ mod tests {
             ("{\"a\":1e999}", "out of range"),
             ("{\"a\":NaN}", "not valid JSON"),
         ] {
-            let error = read(body.as_bytes()).unwrap_err().to_string();
+            let error = parse(body.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(wrong), "{body}: {error}");
         }
-        assert!(read(b"{\"\xff\":1}").is_err());
+        assert!(parse(b"{\"\xff\":1}").is_err());
         let nested = |depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
-        assert!(read(nested(MAX_DEPTH - 1).as_bytes()).is_ok());
-        assert!(read(nested(MAX_DEPTH).as_bytes()).unwrap_err().to_string().contains("32 levels deep"));
-        assert!(read(nested(400_000).as_bytes()).is_err());
-        assert!(read(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().to_string().contains("1048576"));
+        assert!(parse(nested(MAX_DEPTH - 1).as_bytes()).is_ok());
+        assert!(parse(nested(MAX_DEPTH).as_bytes()).unwrap_err().to_string().contains("32 levels deep"));
+        assert!(parse(nested(400_000).as_bytes()).is_err());
+        assert!(parse(&vec![b' '; MAX_BODY_BYTES + 1]).unwrap_err().to_string().contains("1048576"));
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             ("{\n \"a\": }", ("expected value", 2, 7)),
             ("{\"a\":1,\n\"a\":2}", ("duplicate key 'a' in one object; remove one of the two", 2, 6)),
         ] {
-            let Err(JsonError::Invalid { reason, line, column }) = read(body.as_bytes()) else {
+            let Err(JsonError::Invalid { reason, line, column }) = parse(body.as_bytes()) else {
                 panic!("{body} has no place");
             };
             assert_eq!((reason.as_str(), line, column), expected, "{body}");

@@ -33,7 +33,7 @@ impl ActionStatus {
         }
     }
 
-    fn of(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         [Self::Pending, Self::Performing, Self::Done, Self::Cancelled].into_iter().find(|s| s.word() == word)
     }
 }
@@ -98,7 +98,8 @@ impl ActionRow {
         let missing = |name: &str| StoredError::missing(&item.key, name);
         let number = |name: &str| item.number(name).ok_or_else(|| missing(name));
         let time = |name: &str| item.time(name).ok_or_else(|| missing(name));
-        let status = item.text("status").and_then(ActionStatus::of).ok_or_else(|| missing("status"))?;
+        let status =
+            item.text("status").and_then(ActionStatus::from_word).ok_or_else(|| missing("status"))?;
         Ok(Self {
             action: item.key.sk.clone(),
             order: data(item, DATA)?,

@@ -84,18 +84,18 @@ impl Hints {
             return Some(format!(
                 "the pattern has a space where the log has a tab (CloudWatch shows it as #011); use (?:\\t|#011) for \
                  the tab: {}",
-                shown(line)
+                quoted(line)
             ));
         }
         if let Some(line) = with(&format!("(?i){regex}"), &same) {
             return Some(format!(
                 "the log uses another letter case; begin the pattern with (?i): {}",
-                shown(line)
+                quoted(line)
             ));
         }
         let open = regex.strip_prefix('^')?;
         with(open, &same).map(|line| {
-            format!("the lines begin with other text; remove the ^ from the pattern: {}", shown(line))
+            format!("the lines begin with other text; remove the ^ from the pattern: {}", quoted(line))
         })
     }
 
@@ -109,7 +109,7 @@ impl Hints {
         };
         let name = closest(measure, names()).into_iter().next().or_else(|| names().find(has_words))?;
         let line = self.lines.get(name)?;
-        Some(format!("the pattern does not match the lines with '{name}': {}", shown(line)))
+        Some(format!("the pattern does not match the lines with '{name}': {}", quoted(line)))
     }
 }
 
@@ -119,7 +119,7 @@ fn words(name: &str) -> BTreeSet<String> {
     words.map(str::to_lowercase).collect()
 }
 
-fn shown(line: &str) -> String {
+fn quoted(line: &str) -> String {
     format!("\"{}\"", shortened(line.trim()))
 }
 
