@@ -13,7 +13,7 @@ use tuning::trial::summary::JobSummary;
 use tuning::trial::summary::full_summary;
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
-use use_cases::ports::table::{Query, Table};
+use use_cases::ports::table::{Pages, Query, Table};
 use use_cases::store::{Loaded, Store, StoreError, Tuning};
 use wire::notice::Notice;
 use wire::stored;
@@ -132,18 +132,15 @@ impl Follower {
         let id = self.tuning.id.clone();
         let mut query = Query::prefix(stored::tuning_partition(&id), "STEP#", STEPS_PER_PAGE);
         query.after = Some(stored::step_key(&id, self.step).sk);
-        loop {
-            let page = store.table.query(&query).await?;
-            for item in &page.items {
-                let step = stored::step(item)?;
+        let mut pages = Pages::of(query);
+        while let Some(rows) = pages.next(&*store.table).await? {
+            for row in &rows {
+                let step = stored::step(row)?;
                 let events = self.take(&step);
                 see(&self.state, events);
             }
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(()),
-            }
         }
+        Ok(())
     }
 
     /// Returns the next steps of tuning `id` after step `n`, at most a page of them. `None` if there is none.

@@ -2,7 +2,7 @@
 
 use wire::stored::{ACTIVE, active_id};
 
-use crate::ports::table::{Query, Table};
+use crate::ports::table::{Pages, Query, Table};
 use crate::store::StoreError;
 
 const ROWS_PER_PAGE: usize = 200;
@@ -10,15 +10,11 @@ const ROWS_PER_PAGE: usize = 200;
 /// Returns the IDs of all tunings with an active row: those that are not over, and some that have just ended.
 pub async fn ids<T: Table>(table: &T) -> Result<Vec<String>, StoreError> {
     let mut all = Vec::new();
-    let mut query = Query::prefix(ACTIVE, "", ROWS_PER_PAGE);
-    loop {
-        let page = table.query(&query).await?;
-        all.extend(page.items.iter().filter_map(active_id).map(str::to_owned));
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok(all),
-        }
+    let mut pages = Pages::of(Query::prefix(ACTIVE, "", ROWS_PER_PAGE));
+    while let Some(rows) = pages.next(table).await? {
+        all.extend(rows.iter().filter_map(active_id).map(str::to_owned));
     }
+    Ok(all)
 }
 
 /// Returns the name in a tuning's ID: the part before the incarnation. It is known even if the definition is

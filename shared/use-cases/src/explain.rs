@@ -19,7 +19,7 @@ use wire::explain::Explanation;
 use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored;
 
-use crate::ports::table::{Query, Table};
+use crate::ports::table::{Pages, Query, Table};
 use crate::store::{Store, StoreError, readable};
 use trail::Trail;
 
@@ -93,15 +93,10 @@ pub async fn explain<T: Table>(
     }
     let mut trail = Trail::new(&tuning, trial);
     let mut state = State::new(&tuning.definition);
-    let mut query = Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_PER_PAGE);
-    loop {
-        let page = store.table.query(&query).await.map_err(StoreError::from)?;
-        for item in &page.items {
-            trail.take(&mut state, &stored::step(item).map_err(StoreError::from)?);
-        }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => break,
+    let mut pages = Pages::of(Query::prefix(stored::tuning_partition(id), "STEP#", STEPS_PER_PAGE));
+    while let Some(rows) = pages.next(&*store.table).await.map_err(StoreError::from)? {
+        for row in &rows {
+            trail.take(&mut state, &stored::step(row).map_err(StoreError::from)?);
         }
     }
     if !state.trials.contains_key(trial) {

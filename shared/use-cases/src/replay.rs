@@ -4,7 +4,7 @@ use tuning::state::State;
 use tuning::step::replay as decide_again;
 use wire::stored;
 
-use crate::ports::table::{Query, Table};
+use crate::ports::table::{Pages, Query, Table};
 use crate::store::{Store, StoreError};
 
 /// The result of a replay.
@@ -28,11 +28,10 @@ pub async fn replay<T: Table>(store: &Store<T>, id: &str) -> Result<Option<Repla
     let definition = &tuning.definition;
     let state = State::new(definition);
     let mut replayed = Replayed { steps: 0, facts: 0, rulings: 0, difference: None, state };
-    let mut query = Query::prefix(stored::tuning_partition(id), "STEP#", 200);
-    loop {
-        let page = store.table.query(&query).await?;
-        for item in &page.items {
-            let step = stored::step(item)?;
+    let mut pages = Pages::of(Query::prefix(stored::tuning_partition(id), "STEP#", 200));
+    while let Some(rows) = pages.next(&*store.table).await? {
+        for row in &rows {
+            let step = stored::step(row)?;
             let rulings = decide_again(definition, &mut replayed.state, &step);
             replayed.steps = step.n;
             replayed.facts += u64::try_from(step.facts.len()).unwrap_or(0);
@@ -44,9 +43,6 @@ pub async fn replay<T: Table>(store: &Store<T>, id: &str) -> Result<Option<Repla
                 return Ok(Some(replayed));
             }
         }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok(Some(replayed)),
-        }
     }
+    Ok(Some(replayed))
 }

@@ -20,7 +20,7 @@ use wire::item::Item;
 use wire::request::Request;
 use wire::stored::{self, Head, StoredError};
 
-use crate::ports::table::{Page, Query, Table, TableError};
+use crate::ports::table::{Pages, Query, Table, TableError};
 use cache::Cache;
 
 const PAGE_ROWS: usize = 200;
@@ -227,16 +227,12 @@ impl<T: Table> Store<T> {
 
     /// Returns all rows of a partition with a prefix.
     pub async fn all(&self, pk: &str, prefix: &str) -> Result<Vec<Item>, StoreError> {
-        let mut query = Query::prefix(pk, prefix, PAGE_ROWS);
+        let mut pages = Pages::of(Query::prefix(pk, prefix, PAGE_ROWS));
         let mut items = Vec::new();
-        loop {
-            let Page { items: page, next } = self.table.query(&query).await?;
+        while let Some(page) = pages.next(&*self.table).await? {
             items.extend(page);
-            match next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(items),
-            }
         }
+        Ok(items)
     }
 }
 

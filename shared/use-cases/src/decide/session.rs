@@ -10,7 +10,7 @@ use tuning::log::ruling::{Launch, NoticeOrder, Order, Ruling};
 use tuning::step::{Step, advance, fit_a_step};
 use wire::stored;
 
-use crate::ports::table::{Query, Table};
+use crate::ports::table::{Pages, Query, Table};
 use crate::store::{Loaded, Store, StoreError, readable};
 
 /// Races that a decider may lose without a step of its own. A pass on a state that was not the present one counts too.
@@ -91,16 +91,12 @@ impl<T: Table> Session<'_, T> {
     /// Returns all stored facts of the tuning itself, without those of its jobs.
     async fn stored_facts(&self) -> Result<Vec<Recorded>, StoreError> {
         let partition = stored::fact_partition(&self.loaded.tuning.id);
-        let mut query = Query::prefix(partition, stored::fact_prefix(None), FACT_ROWS);
+        let mut pages = Pages::of(Query::prefix(partition, stored::fact_prefix(None), FACT_ROWS));
         let mut facts = Vec::new();
-        loop {
-            let page = self.store.table.query(&query).await?;
-            facts.extend(readable(&page.items)?);
-            match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(facts),
-            }
+        while let Some(rows) = pages.next(&*self.store.table).await? {
+            facts.extend(readable(&rows)?);
         }
+        Ok(facts)
     }
 
     /// Folds the stored facts of `jobs`. Jobs share a step while all their facts fit, because each step makes other

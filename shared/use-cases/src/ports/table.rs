@@ -95,6 +95,28 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// The pages of a query, one after the other.
+#[derive(Debug)]
+pub struct Pages(Option<Query>);
+
+impl Pages {
+    /// Begins with the first page of `query`.
+    pub fn of(query: Query) -> Self {
+        Self(Some(query))
+    }
+
+    /// Returns the rows of the next page. `None` after the last page.
+    pub async fn next<T: Table>(&mut self, table: &T) -> Result<Option<Vec<Item>>, TableError> {
+        let Some(query) = &mut self.0 else { return Ok(None) };
+        let page = table.query(query).await?;
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => self.0 = None,
+        }
+        Ok(Some(page.items))
+    }
+}
+
 /// The table.
 pub trait Table: Send + Sync {
     /// Returns the row with this key (strongly consistent).
