@@ -254,7 +254,11 @@ impl Driver<'_> {
 
     /// Waits for `delay` without instances. Returns what ended the wait early, if anything.
     async fn wait(&self, delay: Duration) -> Option<Verdict> {
-        let wait_left = self.wait_left(self.job.created, clock::now());
+        self.wait_at_most(self.wait_left(self.job.created, clock::now()), delay).await
+    }
+
+    /// Waits for `delay`, but at most for `wait_left`. Returns what ended the wait early, if anything.
+    async fn wait_at_most(&self, wait_left: Duration, delay: Duration) -> Option<Verdict> {
         let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
         tokio::select! {
             biased;
@@ -331,14 +335,7 @@ impl Driver<'_> {
     }
 
     async fn upload(&self) -> Option<Verdict> {
-        let delay = self.shared.config.delays.upload;
-        let (mut stopping, mut closing) = (self.stopping.clone(), self.closing.clone());
-        tokio::select! {
-            biased;
-            _ = stopping.wait_for(|stop| *stop) => Some(Verdict::Stop),
-            _ = closing.wait_for(|closing| *closing) => Some(Verdict::Shutdown),
-            () = sleep(delay) => None,
-        }
+        self.wait_at_most(NEVER, self.shared.config.delays.upload).await
     }
 
     async fn failure(&self, index: usize, exit: HostExit, stderr: String) -> String {
