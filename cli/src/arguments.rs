@@ -43,7 +43,7 @@ pub(crate) use export::{Export, Format};
 pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
-pub(crate) use place::{ENDPOINT_VARIABLE, RemotePlace, Source, Where, folder_option};
+pub(crate) use place::{RemotePlace, Source, Where, folder_option};
 pub(crate) use processes::{Limits, Processes, warn_of_idle_devices};
 pub(crate) use serve::{Proxy, Serve};
 pub(crate) use simulate::Simulate;
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Continue an interrupted tuning of this machine with its recorded command line
     #[command(after_help = RESUME_EXAMPLES)]
-    Resume(Resume),
+    Resume(Named<Place>),
     /// Show the brackets, training jobs, cost and time of a request without starting anything
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),
@@ -236,18 +236,6 @@ pub(crate) struct Run {
     pub(crate) output: Output,
 }
 
-/// `resume`.
-#[derive(Debug, Args)]
-pub(crate) struct Resume {
-    /// Name of the tuning
-    pub(crate) name: String,
-    #[command(flatten)]
-    pub(crate) place: Place,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
-}
-
 /// `plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
@@ -307,16 +295,11 @@ pub(crate) struct Named<P: Args> {
 /// `model`.
 #[derive(Debug, Args)]
 pub(crate) struct Model {
-    /// Name of the tuning
-    pub(crate) name: String,
     /// New folder to copy the model to
     #[arg(short = 'o', long = "to", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) place: Source,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
+    pub(crate) tuning: Named<Source>,
 }
 
 /// `explain`.
@@ -350,16 +333,11 @@ pub(crate) struct Stop {
 /// `delete`.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// Name of the tuning
-    pub(crate) name: String,
     /// Skip the confirmation; required outside a terminal
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) place: Source,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
+    pub(crate) tuning: Named<Source>,
 }
 
 /// `report`.

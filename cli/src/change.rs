@@ -15,8 +15,8 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
     // Validates the limits before any request.
     LimitsChange::parse(limits.body().to_string().as_bytes())
         .map_err(|error| Failure::invalid_request(&error))?;
-    let tunings = Tunings::open_writable(&options.place).await?;
-    let name = tunings.name(&options.name).await?;
+    let tunings = Tunings::open_writable(&options.tuning.place).await?;
+    let name = tunings.name(&options.tuning.name).await?;
     if let OrderOutcome::AlreadyEnded(status) = tunings.change(&name, &limits).await? {
         return Err(if status == "Stopping" {
             Failure::usage(format!("the tuning {name} is stopping: its limits cannot be changed"))
@@ -36,7 +36,7 @@ pub(crate) async fn change(options: Change) -> Result<Exit, Failure> {
         };
         format!("changed {name}: {}; {when}\n", limits_text(&limits))
     };
-    show(options.output, text, || json(&name, &limits, running));
+    show(options.tuning.output, text, || json(&name, &limits, running));
     Ok(Exit::Done)
 }
 

@@ -128,8 +128,7 @@ fn read_log(request: &Request, path: &Path) -> Result<Findings, Failure> {
         File::open(path).and_then(|file| log::read(request, BufReader::new(file)))
     };
     read.map_err(|error| {
-        Failure::usage(error.to_string())
-            .context(format!("cannot read the log {}", path.display()))
+        Failure::file("cannot read the log", path, &error)
             .hint("--log takes the log of one training job: a file, or - for standard input")
     })
 }

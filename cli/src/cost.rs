@@ -9,7 +9,6 @@ mod month;
 use std::fmt::Write;
 
 use serde_json::{Value, to_value};
-use tuning::unit::money::MicroUsd;
 use use_cases::cost::{CostError, Tally, booked, page};
 use wire::cost::{CostPage, CostTotals, JobCost, LedgerView, SignedUsd};
 
@@ -17,7 +16,7 @@ use crate::arguments::{Cost, Output, Source};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, print_out_raw};
 use crate::stored_tuning::StoredTuning;
-use crate::text::exact as usd;
+use crate::text::{counted, exact as usd, or_dash};
 
 const JOBS_PER_PAGE: usize = 200;
 /// Characters of a training job's name after the tuning's id, for the column width: `-9999-0-1`.
@@ -145,15 +144,13 @@ fn indented(value: &Value, by: usize) -> String {
 }
 
 fn cells(job: &JobCost) -> [String; 7] {
-    let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
-    let seconds = job.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds} s"));
     let mark = if job.differs { "DIFFERS: " } else { "" };
     [
         format!("{} x {}", job.instance_count, job.instance_type),
-        money(job.price_usd_per_hour),
-        seconds,
-        money(job.booked_usd),
-        money(job.computed_usd),
+        or_dash(job.price_usd_per_hour, usd),
+        or_dash(job.billable_seconds, |seconds| format!("{seconds} s")),
+        or_dash(job.booked_usd, usd),
+        or_dash(job.computed_usd, usd),
         job.difference_usd.map_or_else(String::new, signed),
         note(job, mark),
     ]
@@ -214,7 +211,7 @@ fn head(page: &CostPage) -> String {
 
 fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
     let mut text = String::new();
-    let jobs = |n: u64| if n == 1 { "1 training job".to_owned() } else { format!("{n} training jobs") };
+    let jobs = |count| counted(count, "training job");
     let mut line = |content: &str| {
         let _ = writeln!(text, "{content}");
     };
@@ -265,6 +262,7 @@ fn sums(ledger: &LedgerView, totals: &CostTotals) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tuning::unit::money::MicroUsd;
     use wire::cost::{Dollars, Note};
 
     use super::*;

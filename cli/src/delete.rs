@@ -9,8 +9,8 @@ use crate::question;
 use crate::tunings::Tunings;
 
 pub(crate) async fn delete(options: Delete) -> Result<Exit, Failure> {
-    let tunings = Tunings::open_writable(&options.place).await?;
-    let name = tunings.name(&options.name).await?;
+    let tunings = Tunings::open_writable(&options.tuning.place).await?;
+    let name = tunings.name(&options.tuning.name).await?;
     let plan = format!("this deletes the requests, decisions and values of {name}");
     let question = format!("{plan}; its models and checkpoints stay. continue?");
     if !options.yes && !question::confirmed(&plan, &question)? {
@@ -19,6 +19,6 @@ pub(crate) async fn delete(options: Delete) -> Result<Exit, Failure> {
     }
     tunings.delete(&name).await?;
     let text = || format!("deleted {name}; its models and checkpoints stay\n");
-    show(options.output, text, || json!({"HyperParameterTuningJobName": name, "Deleted": true}));
+    show(options.tuning.output, text, || json!({"HyperParameterTuningJobName": name, "Deleted": true}));
     Ok(Exit::Done)
 }

@@ -23,7 +23,7 @@ use std::process;
 
 use wire::names::incarnation;
 
-use crate::arguments::{Doctor, ENDPOINT_VARIABLE};
+use crate::arguments::Doctor;
 use crate::failure::{Exit, Failure};
 use crate::output::print_err;
 use crate::question;
@@ -45,10 +45,7 @@ pub(crate) async fn doctor(options: &Doctor) -> Result<Exit, Failure> {
     let instance_type = options.instance_type().map_err(Failure::usage)?;
     let request =
         request::request(options, instance_type, &name).map_err(|error| Failure::invalid_request(&error))?;
-    let endpoint = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
-        Failure::usage("the endpoint of the stack is missing")
-            .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
-    })?;
+    let endpoint = options.place.required("")?;
     let remote = Remote::connect(endpoint).await?;
     let account = Account::of(&remote.stack)?;
     if !options.yes && !confirmed(options, &name, &remote)? {

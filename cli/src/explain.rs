@@ -16,7 +16,7 @@ use crate::arguments::{Explain, Named};
 use crate::failure::{Exit, Failure};
 use crate::output::show_styled;
 use crate::stored_tuning::StoredTuning;
-use crate::text::{clean, maybe, short, table, usd, utc};
+use crate::text::{clean, maybe, or_dash, short, table, usd, utc};
 
 /// Longer lists of arrivals are shortened to those near the trial and near the cutoff.
 const ARRIVALS_SHOWN: usize = 15;
@@ -83,8 +83,7 @@ fn text(explained: &Explanation) -> String {
 
 fn jobs(jobs: &[ExplainedJob]) -> String {
     let row = |job: &ExplainedJob| {
-        let seconds = |seconds: Option<u64>| seconds.map_or_else(|| "-".to_owned(), |n| format!("{n} s"));
-        let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
+        let seconds = |seconds: Option<u64>| or_dash(seconds, |n| format!("{n} s"));
         let in_full = if job.settled_in_full { " (in full)" } else { "" };
         vec![
             clean(&job.training_job_name),
@@ -92,11 +91,11 @@ fn jobs(jobs: &[ExplainedJob]) -> String {
             utc(job.ordered_time),
             seconds(Some(job.max_runtime_in_seconds)),
             seconds(job.max_wait_time_in_seconds),
-            money(job.reserved_usd),
+            or_dash(job.reserved_usd, usd),
             job.interruptions.to_string(),
-            job.end.as_deref().map_or_else(|| "-".to_owned(), clean),
+            or_dash(job.end.as_deref(), clean),
             seconds(job.billable_seconds),
-            format!("{}{in_full}", money(job.cost_usd)),
+            format!("{}{in_full}", or_dash(job.cost_usd, usd)),
             short(&job.why, CHARACTERS),
         ]
     };

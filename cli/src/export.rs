@@ -25,9 +25,7 @@ pub(crate) async fn export(options: Export) -> Result<Exit, Failure> {
         None => print_out_raw(&text),
         Some(file) if file == Path::new("-") => print_out_raw(&text),
         Some(file) => {
-            std::fs::write(file, &text).map_err(|error| {
-                Failure::usage(error.to_string()).context(format!("cannot write {}", file.display()))
-            })?;
+            std::fs::write(file, &text).map_err(|error| Failure::file("cannot write", file, &error))?;
             print_err(&format!("wrote {} ({} trials)\n", file.display(), document.trials.len()));
         }
     }

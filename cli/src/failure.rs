@@ -1,5 +1,7 @@
 //! An error message with its exit code and a hint.
 
+use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 use api_client::ServiceError;
@@ -47,6 +49,11 @@ impl Failure {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(message.into()), hint: None }
     }
 
+    /// An error of a file that the user has named. `doing` says what failed.
+    pub(crate) fn file(doing: &str, path: &Path, error: &impl Display) -> Self {
+        Self::usage(error.to_string()).context(format!("{doing} {}", path.display()))
+    }
+
     /// Returns the error for an invalid request, with all violations.
     pub(crate) fn invalid_request(error: &RequestError) -> Self {
         // The message of invalid JSON names the file.
@@ -81,8 +88,13 @@ impl Failure {
     }
 
     /// Adds a hint on how to fix the problem.
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        self.hint_if_any(Some(hint.into()))
+    }
+
+    /// Adds a hint if there is one. Otherwise an earlier one stays.
+    pub(crate) fn hint_if_any(mut self, hint: Option<String>) -> Self {
+        self.hint = hint.or(self.hint);
         self
     }
 

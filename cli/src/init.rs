@@ -97,9 +97,7 @@ fn write(options: &arguments::Init, text: &str) -> Result<(), Failure> {
     match opened.and_then(|mut opened| opened.write_all(text.as_bytes())) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(file)),
-        Err(error) => {
-            Err(Failure::usage(error.to_string()).context(format!("cannot write {}", file.display())))
-        }
+        Err(error) => Err(Failure::file("cannot write", file, &error)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `hyperband list`: lists the tunings of a data directory or a stack.
 
 use serde_json::{Value, json};
-use tuning::unit::money::MicroUsd;
 use wire::describe::TuningSummary;
 
 use crate::arguments::{List, Output, Where};
@@ -9,11 +8,11 @@ use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_out, show};
 use crate::remote::failed;
-use crate::text::{clean, maybe, table, usd, utc};
+use crate::text::{clean, maybe, or_dash, table, usd, utc};
 use crate::tunings::Tunings;
 
 pub(crate) async fn list(options: List) -> Result<Exit, Failure> {
-    let found = match options.place.place().map_err(Failure::usage)? {
+    let found = match options.place.place()? {
         Where::Folder(folder) => match Data::open(&folder).await? {
             None if options.output == Output::Text => {
                 print_out(&format!("no tuning was run in {}\n", folder.display()));
@@ -55,16 +54,15 @@ fn row(summary: &TuningSummary, interrupted: bool) -> Vec<String> {
         (false, false, true) if !base.is_ended() => "Paused".to_owned(),
         (false, ..) => clean(&base.status),
     };
-    let count = |count: Option<u32>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
-    let money = |amount: Option<MicroUsd>| amount.map_or_else(|| "-".to_owned(), usd);
+    let count = |count: Option<u32>| or_dash(count, |count| count.to_string());
     vec![
         clean(&base.name),
         status,
         count(totals.map(|totals| totals.training_jobs_launched)),
         count(base.counters.map(|counters| if interrupted { 0 } else { counters.in_progress })),
         maybe(totals.and_then(|totals| totals.best_seen).map(|best| best.value)),
-        money(totals.filter(|totals| !totals.price_unknown).map(|totals| totals.spent_usd)),
-        money(totals.and_then(|totals| totals.cap_usd)),
+        or_dash(totals.filter(|totals| !totals.price_unknown), |totals| usd(totals.spent_usd)),
+        or_dash(totals.and_then(|totals| totals.cap_usd), usd),
         utc(base.created_ms),
     ]
 }

@@ -9,8 +9,8 @@ use http_api::ApiError;
 use report::html::List;
 use report::{Delta, Head, Live, html};
 use serde_json::json;
-use server::{Pages, Router, pages};
-use tokio::sync::{mpsc, watch};
+use server::Pages;
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tuning::step::Step;
@@ -23,7 +23,7 @@ use crate::logs::end as logs;
 use crate::metrics::curves;
 use crate::output::print_err;
 use crate::stored_tuning::StoredTuning;
-use crate::text::{usd, utc, value};
+use crate::text::{or_dash, usd, utc, value};
 use crate::tunings::{Home, Tunings};
 
 /// How often a stream looks for new steps on this machine.
@@ -43,11 +43,6 @@ const LISTED: usize = 100;
 const JOBS_MAX: usize = 100;
 /// Maximum number of values of a curve on a page.
 const POINTS_MAX: usize = 1_000;
-
-/// Returns the router of the pages. The streams end when the sender is dropped.
-pub(crate) fn router(tunings: Tunings) -> (Router, watch::Sender<()>) {
-    pages(tunings)
-}
 
 pub(crate) enum Stream {
     List,
@@ -276,7 +271,7 @@ fn row(tuning: &TuningSummary) -> (String, String, Vec<String>) {
         Some(totals) => {
             let cap = totals.cap_usd.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
             let cost = if totals.price_unknown { "unknown".to_owned() } else { usd(totals.spent_usd) + &cap };
-            let best = totals.best_seen.map_or_else(|| "-".to_owned(), |best| value(best.value));
+            let best = or_dash(totals.best_seen, |best| value(best.value));
             (best, totals.training_jobs_launched.to_string(), cost)
         }
     };

@@ -26,6 +26,17 @@ pub(crate) struct Serving {
     end: oneshot::Sender<()>,
 }
 
+/// Listens on an address. Returns the address with the port, which the system may have chosen.
+pub(crate) async fn listen(listen: &Listen) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(listen.address).await.map_err(|error| {
+        Failure::endpoint(error)
+            .context(format!("cannot listen on {}", listen.address))
+            .hint("use another address with --listen; port 0 selects a free port")
+    })?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
 impl LocalServer {
     /// Listens on an address. `risk` says what each program that reaches it can do.
     pub(crate) async fn bind(listen: &Listen, allow_remote: bool, risk: &str) -> Result<Self, Failure> {
@@ -38,12 +49,7 @@ impl LocalServer {
             ))
             .hint("use an address of this machine only, such as 127.0.0.1:8080, or add --allow-remote"));
         }
-        let listener = TcpListener::bind(listen.address).await.map_err(|error| {
-            Failure::endpoint(error)
-                .context(format!("cannot listen on {}", listen.address))
-                .hint("use another address with --listen; port 0 selects a free port")
-        })?;
-        let address = listener.local_addr()?;
+        let (listener, address) = self::listen(listen).await?;
         if !is_local {
             print_err(&format!(
                 "warning: {address} can be reached from other machines, and there is no authentication: each program \

@@ -84,18 +84,7 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let result = match parsed.command {
-        Command::Completions { shell } => {
-            completions(shell);
-            Ok(Exit::Done)
-        }
-        Command::Plan(options) => plan::plan(&options),
-        Command::Simulate(options) => simulate::simulate(&options),
-        Command::Check(options) => check::check(&options),
-        Command::Init(options) => init::init(&options),
-        command => on_runtime(command),
-    };
-    match result {
+    match on_runtime(parsed.command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             failure.print();
@@ -139,12 +128,14 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Proxy(options) => proxy::proxy(options).await,
         #[cfg(feature = "aws")]
         Command::TrainingService(options) => training_service::serve(options).await,
-        // `main` performs these without a runtime.
-        Command::Plan(_)
-        | Command::Simulate(_)
-        | Command::Check(_)
-        | Command::Init(_)
-        | Command::Completions { .. } => Ok(Exit::Done),
+        Command::Plan(options) => plan::plan(&options),
+        Command::Simulate(options) => simulate::simulate(&options),
+        Command::Check(options) => check::check(&options),
+        Command::Init(options) => init::init(&options),
+        Command::Completions { shell } => {
+            completions(shell);
+            Ok(Exit::Done)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::text::{clean, maybe, quoted};
 use crate::tunings::Tunings;
 
 pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
-    let page = Tunings::open(&options.place).await?.page(&options.name).await?;
+    let page = Tunings::open(&options.tuning.place).await?.page(&options.tuning.name).await?;
     let name = clean(page.name());
     let none = || Failure::usage(format!("the tuning {name} has no best training job yet"));
     let (job, location) = page.best_model().ok_or_else(none)?;
@@ -36,7 +36,7 @@ pub(crate) async fn model(options: Model) -> Result<Exit, Failure> {
         }
         (Location::Folder(_) | Location::Object(_), None) => None,
     };
-    match options.output {
+    match options.tuning.output {
         Output::Json => print_json(&json!({
             "HyperParameterTuningJobName": page.name(),
             "TrainingJobName": job.name,

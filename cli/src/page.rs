@@ -22,7 +22,7 @@ use crate::failure::Exit;
 use crate::location::Location;
 use crate::log_hint::LogHint;
 use crate::output::show;
-use crate::text::{clean, duration, exact, maybe, short, table, usd, utc, value};
+use crate::text::{clean, duration, exact, maybe, or_dash, short, table, usd, utc, value};
 pub(crate) use job::configuration;
 use job::{
     is_billed, is_over, is_whole, last_value, uncut_why, was_stopped_after_last_epoch, was_stopped_early, why,
@@ -354,8 +354,8 @@ impl Page {
                 format!("{}{epochs}", own.resource),
                 maybe(last_value(job)),
                 maybe(own.best_value),
-                own.billable_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string()),
-                own.cost_usd.filter(|_| priced).map_or_else(|| "-".to_owned(), exact),
+                or_dash(own.billable_seconds, |seconds| seconds.to_string()),
+                or_dash(own.cost_usd.filter(|_| priced), exact),
                 if cut { rounded } else { uncut }(&configuration(job)),
                 if cut { short(&why(job), WHY_CHARACTERS) } else { uncut_why(job) },
             ]
@@ -382,7 +382,7 @@ impl Page {
         let mut rows = Vec::new();
         for (number, bracket, rung) in self.rungs() {
             // The last rung has no comparison.
-            let cell = |number: Option<u32>| number.map_or_else(|| "-".to_owned(), |count| count.to_string());
+            let cell = |number: Option<u32>| or_dash(number, |count| count.to_string());
             let compared = rung.compared;
             let mut row = vec![
                 number.to_string(),

@@ -6,9 +6,8 @@ use api_client::{Address, ClientError, Stack};
 use http_api::{Answered, ApiError};
 use wire::events::http::{HttpRequest, HttpResponse};
 
-use crate::arguments::{ENDPOINT_VARIABLE, Proxy};
+use crate::arguments::Proxy;
 use crate::failure::{Exit, Failure};
-use crate::live;
 use crate::local_server::LocalServer;
 use crate::output::print_err;
 use crate::remote::{Remote, failed};
@@ -17,10 +16,7 @@ use crate::tunings::Tunings;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
-    let address = options.place.place().map_err(Failure::usage)?.ok_or_else(|| {
-        Failure::usage("the endpoint of the stack is missing")
-            .hint(format!("set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl"))
-    })?;
+    let address = options.place.required("")?;
     let listening =
         LocalServer::bind(&options.listen, options.allow_remote, "acts with your AWS credentials").await?;
     let remote = Remote::connect(address).await?;
@@ -28,7 +24,7 @@ pub(crate) async fn proxy(options: Proxy) -> Result<Exit, Failure> {
     // Missing credentials are reported now, not with the first request.
     stack.is_signed().await.map_err(failed)?;
     let mut signals = Signals::listen()?;
-    let (pages, streams) = live::router(Tunings::of_stack(remote, options.place.location_options()));
+    let (pages, streams) = server::pages(Tunings::of_stack(remote, options.place.location_options()));
     let routes = server::routes(move |request| forward(Arc::clone(&stack), request)).merge(pages);
     let mut serving = listening.serve(routes, options.output);
     tokio::select! {

@@ -75,8 +75,5 @@ pub(crate) fn failed(error: ClientError) -> Failure {
         error => Failure::endpoint(error),
     };
     let failure = failure.exit(if usage { Exit::Usage } else { Exit::Endpoint });
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    failure.hint_if_any(hint)
 }

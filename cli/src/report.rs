@@ -26,9 +26,7 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
         print_out_raw(&page);
         return Ok(Exit::Done);
     }
-    write(&file, &page).map_err(|error| {
-        Failure::usage(error.to_string()).context(format!("cannot write {}", file.display()))
-    })?;
+    write(&file, &page).map_err(|error| Failure::file("cannot write", &file, &error))?;
     match options.output {
         Output::Json => print_json(&json!({"File": file, "Bytes": page.len()})),
         Output::Text => print_err(&format!("wrote {} ({} KB)\n", file.display(), page.len().div_ceil(1024))),

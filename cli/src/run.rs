@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dynamodb::DynamoTable;
-use local::host::{Claimed, Host, HostConfig, HostError};
+use local::host::{Claimed, Host, HostConfig, HostError, training_path};
+use local::training::Config;
 use use_cases::describe;
 use use_cases::lookup::{self, LookupError};
 use use_cases::store::{Store, StoreError};
@@ -24,7 +25,7 @@ use wire::describe::difference;
 use wire::request::Request;
 use wire::stored::{ACTIVE, active_id};
 
-use crate::arguments::{Output, Place, Processes, Resume, Run, folder_option, warn_of_idle_devices};
+use crate::arguments::{Named, Output, Place, Processes, Run, folder_option, warn_of_idle_devices};
 use crate::check;
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
@@ -85,8 +86,8 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     session.run().await
 }
 
-pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
-    let Resume { name, place: Place { data_dir }, output } = options;
+pub(crate) async fn resume(options: Named<Place>) -> Result<Exit, Failure> {
+    let Named { name, place: Place { data_dir }, output } = options;
     let tunings = Tunings::of_folder(Data::existing(&data_dir).await?);
     let described = tunings.describe(&name).await?;
     let tuning = StoredTuning::open_described(&tunings, described).await?;
@@ -101,11 +102,9 @@ pub(crate) async fn resume(options: Resume) -> Result<Exit, Failure> {
     // The default data directory is relative to the folder of the caller, and the program to that of the run.
     let data_dir = std::path::absolute(&data_dir)?;
     std::env::set_current_dir(&record.directory).map_err(|error| {
-        Failure::usage(error.to_string()).context(format!(
-            "cannot work in the folder of the training program {}",
-            record.directory.display()
-        ))
-        .hint("if the folder has moved, repeat the `hyperband run` command line there with --command-changed")
+        Failure::file("cannot work in the folder of the training program", &record.directory, &error).hint(
+            "if the folder has moved, repeat the `hyperband run` command line there with --command-changed",
+        )
     })?;
     let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
     let request = stored.request.clone();
@@ -127,18 +126,14 @@ impl Session {
         let program = command::resolve(&self.command)?;
         let mut signals = Signals::listen()?;
         let devices = self.devices()?;
-        let config = HostConfig {
-            data_dir: self.data_dir.clone(),
-            command: program,
-            shim: command::shim()?,
-            grace: self.processes.grace_seconds,
-            spot_interruptions_per_hour: self.processes.spot_interruptions,
+        let slots = self.slots(devices.len());
+        let root = training_path(&self.data_dir);
+        let training = Config {
             seed: self.request.random_seed().unwrap_or(0),
-            slots: self.slots(devices.len()),
-            devices,
-            pass_args: self.processes.pass_args,
-            sweep_every: SWEEP_EVERY,
+            slots,
+            ..command::training(root, program, &self.processes, devices)?
         };
+        let config = HostConfig { data_dir: self.data_dir.clone(), training, sweep_every: SWEEP_EVERY };
         let data = Data::open(&self.data_dir).await?;
         let mut continues = false;
         if let Some(data) = &data {
@@ -157,14 +152,14 @@ impl Session {
         }
         // An earlier release accepted channels elsewhere, and its tunings continue.
         if !continues {
-            self.check_new()?;
+            request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))?;
         }
         let earlier = match &data {
             Some(data) if self.fresh => fresh::prepare(data, self.request.name()).await?,
             Some(_) | None => None,
         };
         drop(data);
-        self.print_slots(&config);
+        self.print_slots(&config.training);
         let host = tokio::select! {
             host = self.open(config) => host?,
             () = signals.next() => return Ok(Exit::Interrupted),
@@ -219,7 +214,7 @@ impl Session {
     }
 
     /// Prints how many training processes run at once, if the request allows more.
-    fn print_slots(&self, config: &HostConfig) {
+    fn print_slots(&self, config: &Config) {
         let all = self.request.max_parallel().saturating_mul(self.request.instance_count());
         let devices = u32::try_from(config.devices.len()).ok().filter(|count| *count > 0);
         let most = config.slots.map(NonZeroU32::get).into_iter().chain(devices).min();
@@ -242,11 +237,6 @@ impl Session {
             self.record().map_or(Ok(()), |record| record.write(&self.data_dir, &id))?;
         }
         claimed.open().await.map_err(failed)
-    }
-
-    /// Checks a new tuning like its submission, before anything is changed.
-    fn check_new(&self) -> Result<(), Failure> {
-        request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))
     }
 
     /// Deletes the earlier tuning of this name, if there is one, and runs this one.
@@ -283,11 +273,7 @@ impl Session {
         let recorded = RunRecord::read(&self.data_dir, id)?;
         let difference = recorded.zip(self.record()).and_then(|(then, now)| then.difference(&now));
         let Some(difference) = difference else { return Ok(()) };
-        let (name, place) = (self.request.name(), folder_option(&self.data_dir));
-        Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
-            "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
-             command"
-        )))
+        Err(other_command(self.request.name(), &difference, &self.data_dir))
     }
 
     /// Submits or continues the tuning, and follows it until it ends.
@@ -319,6 +305,14 @@ impl Session {
             page.see_log(&LogHint::of_run(&self.data_dir)) + &page.see_more(&self.data_dir)
         }))
     }
+}
+
+/// Returns the error for a tuning whose trials ran another training program.
+pub(crate) fn other_command(name: &str, difference: &str, data_dir: &Path) -> Failure {
+    let place = folder_option(data_dir);
+    Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
+        "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new command"
+    ))
 }
 
 /// Prints the warnings of `check` for this machine.

@@ -14,7 +14,7 @@ use std::thread;
 use dynamodb::DynamoTable;
 use http_api::{Answered, ApiError};
 use local::host::{Claimed, Host, HostConfig, training_path};
-use local::training::JobRecords;
+use local::training::{Config, JobRecords};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -24,17 +24,16 @@ use wire::events::http::{HttpRequest, HttpResponse};
 use wire::names::parse_training_job_name;
 use wire::request::{Request, RequestError, read_body};
 
-use crate::arguments::{Serve, folder_option, warn_of_idle_devices};
+use crate::arguments::{Serve, warn_of_idle_devices};
 use crate::data::Data;
 use crate::failure::{Exit, Failure};
 use crate::folder_api::FolderApi;
-use crate::live;
 use crate::local_server::LocalServer;
 use crate::output::print_err;
 use crate::record::RunRecord;
 use crate::request;
 use crate::request::channels::{self, Channel};
-use crate::run::{SWEEP_EVERY, command, is_stopping, open_failure};
+use crate::run::{SWEEP_EVERY, command, is_stopping, open_failure, other_command};
 use crate::signals::Signals;
 use crate::tunings::Tunings;
 use statistics::Asked;
@@ -75,18 +74,9 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let slots = machine.devices.map_or(slots, |devices| slots.min(devices));
     warn_of_idle_devices(devices.len(), slots);
     let mut signals = Signals::listen()?;
-    let config = HostConfig {
-        data_dir: data_dir.clone(),
-        command: program,
-        shim: command::shim()?,
-        grace: options.processes.grace_seconds,
-        spot_interruptions_per_hour: options.processes.spot_interruptions,
-        seed: 0,
-        slots: Some(slots),
-        devices,
-        pass_args: options.processes.pass_args,
-        sweep_every: SWEEP_EVERY,
-    };
+    let training = command::training(training_path(&data_dir), program, &options.processes, devices)?;
+    let training = Config { slots: Some(slots), ..training };
+    let config = HostConfig { data_dir: data_dir.clone(), training, sweep_every: SWEEP_EVERY };
     let open = async {
         let claimed = Claimed::claim(config).await.map_err(|error| open_failure(error, &data_dir))?;
         let unfinished = ends::unfinished(claimed.store()).await?;
@@ -106,7 +96,7 @@ pub(crate) async fn serve(options: Serve) -> Result<Exit, Failure> {
     let ends = ends::Ends::begin(&host, &data_dir).await;
     let data = Data::of_store(Arc::clone(host.store()), &data_dir);
     let api = Arc::new(LocalApi::new(&host, data_dir, record, machine));
-    let (pages, streams) = live::router(Tunings::of_folder(data));
+    let (pages, streams) = server::pages(Tunings::of_folder(data));
     let routes = server::routes(move |request| answer(Arc::clone(&api), request)).merge(pages);
     let mut serving = listening.serve(routes, options.output);
     print_err(&format!("at most {slots} training processes at once (--slots)\n"));
@@ -155,11 +145,7 @@ async fn reject_other_commands(
         if is_stopping(store, id).await? {
             continue;
         }
-        let (name, place) = (name_in(id), folder_option(data_dir));
-        return Err(Failure::usage(format!("the tuning '{name}' was started {difference}")).hint(format!(
-            "`hyperband resume {name}{place}` continues it as it was; --command-changed continues it with the new \
-             command"
-        )));
+        return Err(other_command(name_in(id), &difference, data_dir));
     }
     Ok(())
 }

@@ -96,5 +96,5 @@ fn read_table(path: &Path) -> Result<Table, Failure> {
         fs::read(path).map_err(|error| Failure::usage(format!("cannot read {}: {error}", path.display())))
     };
     let table = Table::read(&read(path)?, &read(&space)?);
-    table.map_err(|error| Failure::usage(error.to_string()).context(format!("cannot use {}", path.display())))
+    table.map_err(|error| Failure::file("cannot use", path, &error))
 }

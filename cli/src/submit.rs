@@ -6,7 +6,7 @@
 use api_client::Address;
 use serde_json::json;
 
-use crate::arguments::{ENDPOINT_VARIABLE, Output, Submit};
+use crate::arguments::{Output, Submit};
 use crate::check::validate_for_stack;
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_json, show};
@@ -22,9 +22,9 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         limits: options.limits,
         channels: &[],
     };
-    let place = options.place.place();
     // A server on this machine is `serve`, which needs no fields of AWS, or `proxy`. Behind it, the stack validates.
-    let is_local = matches!(&place, Ok(Some(Address::Http(endpoint))) if endpoint.is_loopback());
+    let is_local =
+        matches!(options.place.place(), Ok(Some(Address::Http(endpoint))) if endpoint.is_loopback());
     let request = if is_local {
         request::read_for_local_server(&options.request, edits)?
     } else {
@@ -32,12 +32,8 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         validate_for_stack(&request).map_err(|error| Failure::invalid_request(&error))?;
         request
     };
-    let endpoint = place.map_err(Failure::usage)?.ok_or_else(|| {
-        Failure::usage("the endpoint of the stack is missing").hint(format!(
-            "set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl, or use `hyperband run` to run the \
-             tuning on this machine"
-        ))
-    })?;
+    let run = ", or use `hyperband run` to run the tuning on this machine";
+    let endpoint = options.place.required(run)?;
     let remote = Remote::connect(endpoint).await?;
     let created = remote.client.create(&request).await.map_err(failed)?;
     if created.found {

@@ -38,6 +38,11 @@ pub(crate) fn utc(ms: i64) -> String {
     format!("{} {:.0} UTC", time.date(), time.time())
 }
 
+/// Returns the text of a cell of a table: a dash for a missing value.
+pub(crate) fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), text)
+}
+
 /// Returns a table with two spaces between columns. `right` lists the right-aligned columns.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let head: Vec<String> = head.iter().map(|&title| title.to_owned()).collect();
@@ -62,6 +67,12 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>], right: &[usize]) -> Str
         text.push('\n');
     }
     text
+}
+
+/// Returns a number of things, such as `1 day` or `2 days`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 /// Quotes an argument for a shell, if necessary.

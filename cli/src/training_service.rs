@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use aws::account_at;
 use local::training::{Config, OpenError};
-use tokio::net::TcpListener;
 use training_service::{EventsTo, LogsTo, Server, Settings};
 
 use crate::arguments::TrainingService;
 use crate::failure::{Exit, Failure};
+use crate::local_server;
 use crate::output::{print_err, show_url};
 use crate::run::command;
 use crate::signals::Signals;
@@ -27,12 +27,7 @@ const REGION: &str = "us-east-1";
 /// Serves until SIGINT or SIGTERM.
 pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
     let program = command::resolve(&options.command)?;
-    let listener = TcpListener::bind(options.listen.address).await.map_err(|error| {
-        Failure::endpoint(error)
-            .context(format!("cannot listen on {}", options.listen.address))
-            .hint("use another address with --listen; port 0 selects a free port")
-    })?;
-    let address = listener.local_addr()?;
+    let (listener, address) = local_server::listen(&options.listen).await?;
     if !address.ip().is_loopback() {
         print_err(&format!(
             "warning: {address} can be reached from other machines, and there is no authentication: everyone who can \
@@ -41,7 +36,9 @@ pub(crate) async fn serve(options: TrainingService) -> Result<Exit, Failure> {
     }
     let mut signals = Signals::listen()?;
     let root = options.place.data_dir.join(FOLDER);
-    let settings = settings(&options, Config::new(root.clone(), program, command::shim()?)).await?;
+    let devices = options.processes.device_names()?;
+    let training = command::training(root.clone(), program, &options.processes, devices)?;
+    let settings = settings(&options, training).await?;
     let server = tokio::select! {
         server = Server::open(settings) => server.map_err(|error| open_failure(error, &root))?,
         () = signals.next() => return Ok(Exit::Done),
@@ -84,16 +81,7 @@ async fn settings(options: &TrainingService, training: Config) -> Result<Setting
         }
         None => None,
     };
-    let training = Config {
-        grace: options.processes.grace_seconds,
-        spot_interruptions_per_hour: options.processes.spot_interruptions,
-        slots: options.processes.slots,
-        devices: options.processes.device_names()?,
-        pass_args: options.processes.pass_args,
-        account: ACCOUNT.to_owned(),
-        region: region(),
-        ..training
-    };
+    let training = Config { account: ACCOUNT.to_owned(), region: region(), ..training };
     Ok(Settings { training, events, logs, report: Arc::new(|line| print_err(&format!("{}\n", clean(line)))) })
 }
 

@@ -61,7 +61,7 @@ pub(crate) enum OrderOutcome {
 
 impl Tunings {
     pub(crate) async fn open(source: &Source) -> Result<Self, Failure> {
-        match source.place().map_err(Failure::usage)? {
+        match source.place()? {
             Where::Folder(folder) => Ok(Self::of_folder(Data::existing(&folder).await?)),
             Where::Endpoint(address) => {
                 Ok(Self::of_stack(Remote::connect(address).await?, source.location_options()))

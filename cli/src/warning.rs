@@ -101,6 +101,16 @@ impl Warning {
     pub(crate) fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { code, message: message.into(), advice: advice.into() }
     }
+
+    /// Returns the warning if `condition` holds.
+    pub(crate) fn when(
+        condition: bool,
+        code: Code,
+        message: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Option<Self> {
+        condition.then(|| Self::new(code, message, advice))
+    }
 }
 
 pub(crate) fn text(warnings: &[Warning]) -> String {

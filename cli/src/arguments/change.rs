@@ -10,14 +10,12 @@ use tuning::unit::money::MicroUsd;
 use wire::change::LimitsChange;
 use wire::request::micro_usd_down;
 
-use super::{Output, Source};
+use super::{Named, Source};
 
 /// `change`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("limits").required(true).multiple(true).args(["max_cost", "max_parallel", "pause", "resume"])))]
 pub(crate) struct Change {
-    /// Name of the tuning
-    pub(crate) name: String,
     /// New cost cap of the tuning, in dollars (MaxCostUsd)
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<MicroUsd>,
@@ -31,10 +29,7 @@ pub(crate) struct Change {
     #[arg(long)]
     resume: bool,
     #[command(flatten)]
-    pub(crate) place: Source,
-    /// Output format
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) output: Output,
+    pub(crate) tuning: Named<Source>,
 }
 
 impl Change {

@@ -11,10 +11,11 @@ use api_client::Address;
 use clap::{Args, ValueHint};
 
 use super::{DATA_DIR, folder_parser};
+use crate::failure::Failure;
 use crate::text::quoted;
 
 /// Environment variable with the endpoint, used if no option is given.
-pub(crate) const ENDPOINT_VARIABLE: &str = "HYPERBAND_ENDPOINT";
+const ENDPOINT_VARIABLE: &str = "HYPERBAND_ENDPOINT";
 
 /// Options for a data directory or an endpoint.
 #[derive(Debug, Args)]
@@ -56,7 +57,7 @@ pub(crate) enum Where {
 
 impl Source {
     /// Returns the folder or the endpoint: the options, else the environment, else the default folder.
-    pub(crate) fn place(&self) -> Result<Where, String> {
+    pub(crate) fn place(&self) -> Result<Where, Failure> {
         if let Some(folder) = &self.data_dir {
             return Ok(Where::Folder(folder.clone()));
         }
@@ -67,7 +68,7 @@ impl Source {
 
 impl RemotePlace {
     /// Returns the endpoint from the option, else from the environment. `None` if neither is set.
-    pub(crate) fn place(&self) -> Result<Option<Address>, String> {
+    pub(crate) fn place(&self) -> Result<Option<Address>, Failure> {
         if self.endpoint.is_some() {
             return Ok(self.endpoint.clone());
         }
@@ -75,7 +76,16 @@ impl RemotePlace {
         if variable.is_empty() {
             return Ok(None);
         }
-        variable.parse().map(Some).map_err(|error| format!("{ENDPOINT_VARIABLE}: {error}"))
+        variable.parse().map(Some).map_err(|error| Failure::usage(format!("{ENDPOINT_VARIABLE}: {error}")))
+    }
+
+    /// Returns the endpoint. Fails if neither is set; `otherwise` ends the hint.
+    pub(crate) fn required(&self, otherwise: &str) -> Result<Address, Failure> {
+        self.place()?.ok_or_else(|| {
+            Failure::usage("the endpoint of the stack is missing").hint(format!(
+                "set --endpoint or {ENDPOINT_VARIABLE} to the stack's output ApiUrl{otherwise}"
+            ))
+        })
     }
 
     /// Returns the options that a suggested command needs to reach the same location.

@@ -9,7 +9,7 @@ use wire::request::{Request, RequestError};
 
 use super::Checked;
 use super::log::{Findings, Found};
-use crate::text::{clean, short, table};
+use crate::text::{clean, or_dash, short, table};
 use crate::warning;
 
 const NAME_CHARACTERS: usize = 40;
@@ -81,9 +81,7 @@ fn best_epoch(request: &Request) -> Option<String> {
 
 /// Returns the matches of each pattern as a table.
 pub(crate) fn log_table(log: &Findings) -> String {
-    let cell = |text: &Option<String>| {
-        text.as_ref().map_or_else(|| "-".to_owned(), |text| short(text, VALUE_CHARACTERS))
-    };
+    let cell = |text: &Option<String>| or_dash(text.as_ref(), |text| short(text, VALUE_CHARACTERS));
     let rows: Vec<Vec<String>> = log
         .metrics
         .iter()

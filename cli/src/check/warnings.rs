@@ -26,8 +26,3 @@ pub(super) fn all(request: &Request, is_local: bool) -> Vec<Warning> {
     found.extend(space::warnings(request));
     found
 }
-
-/// Returns the warning if `condition` holds.
-fn when(condition: bool, warning: impl FnOnce() -> Warning) -> Option<Warning> {
-    condition.then(warning)
-}

@@ -140,8 +140,5 @@ fn refused(service: &Service<'_>, error: ServiceError) -> Failure {
         ServiceError::Refused { .. } => None,
     };
     let failure = Failure::endpoint(error).context(format!("cannot read AWS's bill with {action}"));
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    failure.hint_if_any(hint)
 }

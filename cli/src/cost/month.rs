@@ -24,14 +24,14 @@ use crate::arguments::{Cost, Month, Where};
 use crate::failure::{Exit, Failure};
 use crate::output::show;
 use crate::remote::{NOT_FOUND, Remote, endpoint_variable, failed, service};
-use crate::text::{exact as usd, table};
+use crate::text::{counted, exact as usd, table};
 
 /// Environment variable with the endpoint of Cost Explorer, as in every AWS SDK.
 const VARIABLE: &str = "AWS_ENDPOINT_URL_COST_EXPLORER";
 const DAY: Millis = Millis(24 * 60 * 60 * 1_000);
 
 pub(super) async fn of_stack(options: &Cost, month: &Month) -> Result<Exit, Failure> {
-    let Where::Endpoint(address) = options.place.place().map_err(Failure::usage)? else {
+    let Where::Endpoint(address) = options.place.place()? else {
         return Err(Failure::usage("--month compares a stack with AWS's bill, but no stack is given")
             .hint("set --endpoint or HYPERBAND_ENDPOINT to the stack's output ApiUrl"));
     };
@@ -301,11 +301,6 @@ impl Comparison<'_> {
 
 fn amount(cost: SignedUsd) -> String {
     if cost.negative { signed(cost) } else { usd(cost.amount) }
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }
 
 #[cfg(test)]

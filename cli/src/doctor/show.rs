@@ -13,7 +13,9 @@ use crate::output::show_styled;
 use crate::text::{clean, usd};
 
 const DOCUMENT: &str = "docs/UNVERIFIED.md";
-pub(super) const WORD_WIDTH: usize = 9;
+const WORD_WIDTH: usize = 9;
+/// Indentation of the lines below a verdict.
+pub(super) const INDENT: &str = "           ";
 
 /// Prints the verdict of each check and returns the exit code.
 pub(super) fn show(seen: &Evidence, name: &str, output: Output) -> Exit {
@@ -24,12 +26,7 @@ pub(super) fn show(seen: &Evidence, name: &str, output: Output) -> Exit {
 
 fn as_json(verdicts: &[Verdict], seen: &Evidence, name: &str) -> Value {
     let checks = CHECKS.iter().zip(verdicts).map(|(check, verdict)| {
-        let mut shown = json!({
-            "Check": check.id,
-            "Verdict": verdict.word(),
-            "Assumption": check.assumes,
-            "Seen": verdict.evidence(),
-        });
+        let mut shown = check_json(check.id, check.assumes, verdict);
         if matches!(verdict, Verdict::No(_)) {
             shown["IfWrong"] = json!(check.otherwise);
         }
@@ -44,13 +41,10 @@ fn as_json(verdicts: &[Verdict], seen: &Evidence, name: &str) -> Value {
 
 fn as_text(verdicts: &[Verdict], seen: &Evidence, name: &str) -> String {
     let mut lines = Vec::new();
-    let indent = " ".repeat(WORD_WIDTH);
     for (check, verdict) in CHECKS.iter().zip(verdicts) {
-        let word = colour(verdict).apply_to(format!("{:WORD_WIDTH$}", verdict.word()));
-        lines.push(format!("{word}  {}: {}", check.id, check.assumes));
-        lines.push(format!("{indent}  {}", style(one_line(verdict.evidence())).dim()));
+        lines.push(check_text(check.id, check.assumes, verdict));
         if matches!(verdict, Verdict::No(_)) {
-            lines.push(format!("{indent}  effect: {} ({DOCUMENT}, {})", check.otherwise, check.id));
+            lines.push(format!("{INDENT}effect: {} ({DOCUMENT}, {})", check.otherwise, check.id));
         }
     }
     let count = |word| verdicts.iter().filter(|verdict| verdict.word() == word).count();
@@ -60,7 +54,18 @@ fn as_text(verdicts: &[Verdict], seen: &Evidence, name: &str) -> String {
     lines.join("\n")
 }
 
-pub(super) fn colour(verdict: &Verdict) -> Style {
+/// Returns the members of a check that each form of the doctor shows.
+pub(super) fn check_json(id: &str, assumes: &str, verdict: &Verdict) -> Value {
+    json!({"Check": id, "Verdict": verdict.word(), "Assumption": assumes, "Seen": verdict.evidence()})
+}
+
+/// Returns the line of a check and the line of its evidence.
+pub(super) fn check_text(id: &str, assumes: &str, verdict: &Verdict) -> String {
+    let word = colour(verdict).apply_to(format!("{:WORD_WIDTH$}", verdict.word()));
+    format!("{word}  {id}: {assumes}\n{INDENT}{}", style(one_line(verdict.evidence())).dim())
+}
+
+fn colour(verdict: &Verdict) -> Style {
     match verdict {
         Verdict::Yes(_) => Style::new().green(),
         Verdict::No(_) => Style::new().red().bold(),

@@ -105,9 +105,7 @@ impl Sample {
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes));
-        read.map_err(|error| {
-            Failure::usage(error.to_string()).context(format!("cannot read the log {}", path.display()))
-        })?;
+        read.map_err(|error| Failure::file("cannot read the log", path, &error))?;
         Self::parse(&String::from_utf8_lossy(&bytes))
     }
 

@@ -187,8 +187,5 @@ fn refused(error: ServiceError) -> Failure {
         None
     };
     let failure = Failure::endpoint(error).context("cannot read CloudWatch Logs");
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    failure.hint_if_any(hint)
 }

@@ -123,8 +123,7 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn unreadable(error: &io::Error, path: &Path) -> Failure {
-    let failure =
-        Failure::usage(error.to_string()).context(format!("cannot read the request {}", path.display()));
+    let failure = Failure::file("cannot read the request", path, error);
     if error.kind() == io::ErrorKind::NotFound {
         failure.hint(
             "REQUEST is a JSON file with a CreateHyperParameterTuningJob request, or - for standard input; \

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::arguments::Run;
+use local::training::Config;
+
+use crate::arguments::{Processes, Run};
 use crate::failure::Failure;
 use crate::text::quoted;
 
@@ -38,8 +40,25 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
+/// Returns the settings of a training service in `root` that runs a resolved command.
+pub(crate) fn training(
+    root: PathBuf,
+    command: Vec<OsString>,
+    processes: &Processes,
+    devices: Vec<String>,
+) -> Result<Config, Failure> {
+    Ok(Config {
+        grace: processes.grace_seconds,
+        spot_interruptions_per_hour: processes.spot_interruptions,
+        slots: processes.slots,
+        devices,
+        pass_args: processes.pass_args,
+        ..Config::new(root, command, shim()?)
+    })
+}
+
 /// Returns the command that starts this program as the shim of a training process.
-pub(crate) fn shim() -> Result<Vec<OsString>, Failure> {
+fn shim() -> Result<Vec<OsString>, Failure> {
     let program =
         env::current_exe().map_err(|error| Failure::endpoint(error).context("cannot find this program"))?;
     Ok(vec![program.into_os_string(), "__host".into()])

@@ -9,8 +9,6 @@ mod bus;
 mod pumps;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -125,22 +123,8 @@ impl Prices for NoPrices {
 pub struct HostConfig {
     /// The folder of the table, the jobs and their checkpoints.
     pub data_dir: PathBuf,
-    /// The program and arguments that every host of every job runs.
-    pub command: Vec<OsString>,
-    /// The program and arguments of the host shim.
-    pub shim: Vec<OsString>,
-    /// The time between SIGTERM and SIGKILL.
-    pub grace: Duration,
-    /// The rate of simulated spot interruptions, per job-hour. 0 means none.
-    pub spot_interruptions_per_hour: f64,
-    /// The seed of the simulated interruptions.
-    pub seed: u64,
-    /// The maximum number of training processes at once, over all tunings; `None` means no limit. Further jobs wait.
-    pub slots: Option<NonZeroU32>,
-    /// The devices that the slots share, see [`Config::devices`].
-    pub devices: Vec<String>,
-    /// Whether every host gets the hyperparameters as arguments too.
-    pub pass_args: bool,
+    /// The training service in [`training_path`]. The host sets its account, its Region and the stopped tunings.
+    pub training: Config,
     /// The time between two sweeps.
     pub sweep_every: Duration,
 }
@@ -209,7 +193,7 @@ impl Claimed {
     /// Starts the pumps and continues the unfinished tunings.
     pub async fn open(self) -> Result<Host, HostError> {
         let Self { config, table, store } = self;
-        let HostConfig { data_dir, sweep_every, .. } = config.clone();
+        let HostConfig { data_dir, training, sweep_every } = config;
         let stream = table.stream(StreamStart::Latest).await.map_err(StoreError::from)?;
         // The first records of the stream make the decider read all earlier changes. Otherwise the news of a job could start
         // another one although the user has stopped the tuning.
@@ -217,7 +201,8 @@ impl Claimed {
             let Some(id) = active_id(&row) else { continue };
             record::ring(&*store.table, id, SystemClock.now()).await.map_err(StoreError::from)?;
         }
-        let training = Config { stopping: stopping(&store).await?, ..training_config(config) };
+        let Place { region, account, .. } = place();
+        let training = Config { stopping: stopping(&store).await?, region, account, ..training };
         let (training, feeds) = TrainingService::open(training).await?;
         let actuator = || LocalActuator {
             store: Arc::clone(&store),
@@ -342,19 +327,4 @@ async fn stopping(store: &Store<DynamoTable>) -> Result<BTreeSet<String>, StoreE
         }
     }
     Ok(found)
-}
-
-fn training_config(config: HostConfig) -> Config {
-    let root = training_path(&config.data_dir);
-    let mut training = Config::new(root, config.command, config.shim);
-    training.grace = config.grace;
-    training.spot_interruptions_per_hour = config.spot_interruptions_per_hour;
-    training.seed = config.seed;
-    training.slots = config.slots;
-    training.devices = config.devices;
-    training.pass_args = config.pass_args;
-    let Place { region, account, .. } = place();
-    training.region = region;
-    training.account = account;
-    training
 }

@@ -3,7 +3,6 @@
 use wire::algorithm::{Algorithm, Emission, Resume, StoppedModel, Unverified};
 use wire::request::{RESOURCE_NAMES, Request};
 
-use super::when;
 use crate::warning::{Code, Warning};
 
 /// SageMaker's maximum of `MaxWaitTimeInSeconds` for built-in algorithms without checkpoints.
@@ -35,19 +34,18 @@ fn too_few_epochs(request: &Request) -> Option<Warning> {
     let own = request.built_in().and_then(|algorithm| algorithm.resource).map(|resource| resource.name);
     let mut names = own.into_iter().chain(RESOURCE_NAMES.iter().copied());
     let (name, epochs) = names.find_map(|name| Some((name, request.static_epochs(name)?)))?;
-    when(epochs < max, || {
-        Warning::new(
-            Code::MaxResourceNotReached,
-            format!(
-                "The static hyperparameter '{name}' ends a job after {epochs} epochs, but MaxResource is {max}: no \
+    Warning::when(
+        epochs < max,
+        Code::MaxResourceNotReached,
+        format!(
+            "The static hyperparameter '{name}' ends a job after {epochs} epochs, but MaxResource is {max}: no \
                  trial reaches the last rung."
-            ),
-            format!(
-                "Set MaxResource to {epochs}, or set Controller.ResourceHyperParameter to '{name}': the controller \
+        ),
+        format!(
+            "Set MaxResource to {epochs}, or set Controller.ResourceHyperParameter to '{name}': the controller \
                  then sets '{name}' for each job."
-            ),
-        )
-    })
+        ),
+    )
 }
 
 fn direction(request: &Request) -> Option<Warning> {
@@ -107,43 +105,40 @@ fn resume(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     let restarts = request.is_spot() || request.may_promote();
     match algorithm.resume {
         Resume::Works => None,
-        Resume::Broken => when(restarts, || {
-            Warning::new(
-                Code::ResumeBroken,
-                format!(
-                    "Current images of {algorithm} do not find their own checkpoints: after an interruption or a \
+        Resume::Broken => Warning::when(
+            restarts,
+            Code::ResumeBroken,
+            format!(
+                "Current images of {algorithm} do not find their own checkpoints: after an interruption or a \
                      promotion, training restarts at round 0."
-                ),
-                "Use on-demand instances and RungExecution Stop, or script mode with your own checkpoints. Otherwise, \
+            ),
+            "Use on-demand instances and RungExecution Stop, or script mode with your own checkpoints. Otherwise, \
                  plan for repeated rounds.",
-            )
-        }),
-        Resume::None => when(restarts, || {
-            Warning::new(
-                Code::NoCheckpoints,
-                format!(
-                    "{algorithm} is not known to write checkpoints: after an interruption or a promotion, training \
+        ),
+        Resume::None => Warning::when(
+            restarts,
+            Code::NoCheckpoints,
+            format!(
+                "{algorithm} is not known to write checkpoints: after an interruption or a promotion, training \
                      restarts from the beginning."
-                ),
-                "If jobs are long, use on-demand instances and RungExecution Stop.",
-            )
-        }),
+            ),
+            "If jobs are long, use on-demand instances and RungExecution Stop.",
+        ),
     }
 }
 
 fn long_wait(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     let none = algorithm.resume == Resume::None;
     let wait = request.max_wait_seconds().filter(|_| request.is_spot() && none)?;
-    when(wait > WAIT_SECONDS_MAX, || {
-        Warning::new(
-            Code::SpotWaitAboveHour,
-            format!(
-                "SageMaker will reject the spot jobs: for algorithms without checkpoints, such as {algorithm}, it \
+    Warning::when(
+        wait > WAIT_SECONDS_MAX,
+        Code::SpotWaitAboveHour,
+        format!(
+            "SageMaker will reject the spot jobs: for algorithms without checkpoints, such as {algorithm}, it \
                  allows a MaxWaitTimeInSeconds of at most {WAIT_SECONDS_MAX}, not {wait}."
-            ),
-            format!("Set MaxWaitTimeInSeconds to {WAIT_SECONDS_MAX} or less."),
-        )
-    })
+        ),
+        format!("Set MaxWaitTimeInSeconds to {WAIT_SECONDS_MAX} or less."),
+    )
 }
 
 fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
@@ -166,38 +161,35 @@ fn stopped_model(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
             )
         }
     };
-    when(request.strategy().compares_trials(), || {
-        Warning::new(
-            Code::StoppedJobsLeaveNoModel,
-            format!("A stopped job of {algorithm} saves no model{why}."),
-            advice,
-        )
-    })
+    Warning::when(
+        request.strategy().compares_trials(),
+        Code::StoppedJobsLeaveNoModel,
+        format!("A stopped job of {algorithm} saves no model{why}."),
+        advice,
+    )
 }
 
 fn definitions(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
-    when(request.metric_patterns().next().is_some(), || {
-        Warning::new(
-            Code::BuiltInDefinitions,
-            format!(
-                "The request has MetricDefinitions for {algorithm}: SageMaker rejects them for built-in algorithms."
-            ),
-            "Remove MetricDefinitions: the controller knows those of the algorithm. Keep them only if the image runs \
+    Warning::when(
+        request.metric_patterns().next().is_some(),
+        Code::BuiltInDefinitions,
+        format!(
+            "The request has MetricDefinitions for {algorithm}: SageMaker rejects them for built-in algorithms."
+        ),
+        "Remove MetricDefinitions: the controller knows those of the algorithm. Keep them only if the image runs \
              your own program.",
-        )
-    })
+    )
 }
 
 fn unsure(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
     let open = algorithm.unverified.contains(&Unverified::Line) && request.metric_patterns().next().is_none();
-    when(open, || {
-        Warning::new(
-            Code::LineNotCertain,
-            format!(
-                "The documentation does not say how {algorithm} prints '{}': the controller may find no values.",
-                request.objective_metric()
-            ),
-            "Run one job, and test its log with `hyperband check --log` before the tuning.",
-        )
-    })
+    Warning::when(
+        open,
+        Code::LineNotCertain,
+        format!(
+            "The documentation does not say how {algorithm} prints '{}': the controller may find no values.",
+            request.objective_metric()
+        ),
+        "Run one job, and test its log with `hyperband check --log` before the tuning.",
+    )
 }

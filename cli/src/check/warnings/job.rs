@@ -3,7 +3,6 @@
 use tuning::unit::limits::SPOT_WAIT_ALLOWANCE_SECONDS;
 use wire::request::Request;
 
-use super::when;
 use crate::warning::{Code, Warning};
 
 /// A typical instance quota of a new account.
@@ -39,34 +38,31 @@ pub(super) fn stack_warnings(request: &Request) -> Vec<Warning> {
 }
 
 fn no_cap(request: &Request) -> Option<Warning> {
-    when(!request.is_capped(), || {
-        Warning::new(
-            Code::NoCostCap,
-            "The request has no cost cap: nothing limits the cost of the tuning.",
-            "Set Controller.MaxCostUsd. `hyperband plan` shows the expected cost.",
-        )
-    })
+    Warning::when(
+        !request.is_capped(),
+        Code::NoCostCap,
+        "The request has no cost cap: nothing limits the cost of the tuning.",
+        "Set Controller.MaxCostUsd. `hyperband plan` shows the expected cost.",
+    )
 }
 
 fn without_checkpoint(request: &Request) -> Option<Warning> {
-    when(request.is_spot() && request.checkpoint_uri().is_none(), || {
-        Warning::new(
-            Code::SpotWithoutCheckpoint,
-            "The request uses spot instances without CheckpointConfig: an interrupted job restarts from the beginning.",
-            "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use on-demand instances.",
-        )
-    })
+    Warning::when(
+        request.is_spot() && request.checkpoint_uri().is_none(),
+        Code::SpotWithoutCheckpoint,
+        "The request uses spot instances without CheckpointConfig: an interrupted job restarts from the beginning.",
+        "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use on-demand instances.",
+    )
 }
 
 fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
-    when(request.is_promotion_given() && request.checkpoint_uri().is_none(), || {
-        Warning::new(
-            Code::PromoteWithoutCheckpoint,
-            "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \
+    Warning::when(
+        request.is_promotion_given() && request.checkpoint_uri().is_none(),
+        Code::PromoteWithoutCheckpoint,
+        "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \
              first epoch, and you pay for the repeated epochs.",
-            "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use RungExecution Stop.",
-        )
-    })
+        "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use RungExecution Stop.",
+    )
 }
 
 fn short_wait(request: &Request) -> Option<Warning> {
@@ -74,17 +70,16 @@ fn short_wait(request: &Request) -> Option<Warning> {
     let wait = request.max_wait_seconds().filter(|_| request.is_spot())?;
     let wanted = runtime.saturating_add(SPOT_WAIT_ALLOWANCE_SECONDS);
     // For short jobs, a wait as long as the run is enough.
-    when(wait < wanted.min(runtime.saturating_mul(2)), || {
-        Warning::new(
-            Code::SpotWaitShort,
-            format!(
-                "MaxWaitTimeInSeconds is only {} s above MaxRuntimeInSeconds: a spot job that waits longer for \
+    Warning::when(
+        wait < wanted.min(runtime.saturating_mul(2)),
+        Code::SpotWaitShort,
+        format!(
+            "MaxWaitTimeInSeconds is only {} s above MaxRuntimeInSeconds: a spot job that waits longer for \
                  capacity is cut short.",
-                wait.saturating_sub(runtime)
-            ),
-            format!("Set MaxWaitTimeInSeconds to {wanted} or more."),
-        )
-    })
+            wait.saturating_sub(runtime)
+        ),
+        format!("Set MaxWaitTimeInSeconds to {wanted} or more."),
+    )
 }
 
 /// Returns the maximum number of instances of all parallel jobs.
@@ -96,96 +91,90 @@ fn instances_at_once(request: &Request) -> u64 {
 fn quota(request: &Request) -> Option<Warning> {
     let at_once = instances_at_once(request);
     let kind = if request.is_spot() { "spot training job" } else { "training job" };
-    when(at_once > NEW_ACCOUNT_INSTANCES, || {
-        Warning::new(
-            Code::InstanceQuota,
-            format!(
-                "The tuning uses up to {at_once} instances of {} at once. The quota of a new account can be \
+    Warning::when(
+        at_once > NEW_ACCOUNT_INSTANCES,
+        Code::InstanceQuota,
+        format!(
+            "The tuning uses up to {at_once} instances of {} at once. The quota of a new account can be \
                  {NEW_ACCOUNT_INSTANCES} or less; jobs above the quota wait.",
-                request.instance_type()
-            ),
-            format!(
-                "Check '{} for {kind} usage' in Service Quotas. If it is below {at_once}, lower \
+            request.instance_type()
+        ),
+        format!(
+            "Check '{} for {kind} usage' in Service Quotas. If it is below {at_once}, lower \
                  MaxParallelTrainingJobs, or set Controller.MaxInstances.",
-                request.instance_type()
-            ),
-        )
-    })
+            request.instance_type()
+        ),
+    )
 }
 
 fn job_quota(request: &Request) -> Option<Warning> {
     let count = request.instance_count();
-    when(count > JOB_INSTANCES, || {
-        Warning::new(
-            Code::InstancesPerJobQuota,
-            format!(
-                "A training job needs {count} instances, but the default quota is {JOB_INSTANCES} per training job: \
+    Warning::when(
+        count > JOB_INSTANCES,
+        Code::InstancesPerJobQuota,
+        format!(
+            "A training job needs {count} instances, but the default quota is {JOB_INSTANCES} per training job: \
                  SageMaker may reject the jobs."
-            ),
-            "Request a higher quota of instances per training job in Service Quotas, or lower InstanceCount.",
-        )
-    })
+        ),
+        "Request a higher quota of instances per training job in Service Quotas, or lower InstanceCount.",
+    )
 }
 
 fn warm_pool_quota(request: &Request) -> Option<Warning> {
-    when(request.keep_alive_seconds() > 0, || {
-        Warning::new(
-            Code::WarmPoolQuota,
-            "KeepAlivePeriodInSeconds keeps instances in a warm pool. Warm pools have their own quota, which is 0 by \
+    Warning::when(
+        request.keep_alive_seconds() > 0,
+        Code::WarmPoolQuota,
+        "KeepAlivePeriodInSeconds keeps instances in a warm pool. Warm pools have their own quota, which is 0 by \
              default: SageMaker may reject the jobs.",
-            format!(
-                "Request '{} for training warm pool usage' of {} in Service Quotas, or remove \
+        format!(
+            "Request '{} for training warm pool usage' of {} in Service Quotas, or remove \
                  KeepAlivePeriodInSeconds.",
-                request.instance_type(),
-                instances_at_once(request)
-            ),
-        )
-    })
+            request.instance_type(),
+            instances_at_once(request)
+        ),
+    )
 }
 
 fn long_keep_alive(request: &Request) -> Option<Warning> {
     let seconds = request.keep_alive_seconds();
-    when(seconds > KEEP_ALIVE_USUAL, || {
-        Warning::new(
-            Code::KeepAliveLong,
-            format!(
-                "Instances stay allocated for up to {seconds} s after a training job. You pay for them until the next \
+    Warning::when(
+        seconds > KEEP_ALIVE_USUAL,
+        Code::KeepAliveLong,
+        format!(
+            "Instances stay allocated for up to {seconds} s after a training job. You pay for them until the next \
                  job uses them, and the cap reserves this cost for each job."
-            ),
-            format!(
-                "Set KeepAlivePeriodInSeconds to {KEEP_ALIVE_USUAL} or less: the next training job usually starts at \
+        ),
+        format!(
+            "Set KeepAlivePeriodInSeconds to {KEEP_ALIVE_USUAL} or less: the next training job usually starts at \
                  once."
-            ),
-        )
-    })
+        ),
+    )
 }
 
 fn counted_epochs(request: &Request) -> Option<Warning> {
     let counted =
         request.strategy().compares_trials() && request.epoch_pattern().is_none() && request.is_spot();
-    when(counted, || {
-        Warning::new(
-            Code::EpochsCountedOnSpot,
-            "Without EpochPattern, the controller counts lines to find the epoch: a lost line or an interruption \
+    Warning::when(
+        counted,
+        Code::EpochsCountedOnSpot,
+        "Without EpochPattern, the controller counts lines to find the epoch: a lost line or an interruption \
              shifts all later epochs.",
-            "Print the epoch in the line of the objective, and set Controller.EpochPattern.",
-        )
-    })
+        "Print the epoch in the line of the objective, and set Controller.EpochPattern.",
+    )
 }
 
 fn sharded(request: &Request) -> Option<Warning> {
     let (channels, count) = (request.sharded_channels(), request.instance_count());
-    when(!channels.is_empty(), || {
-        Warning::new(
-            Code::ShardedNeedsObjects,
-            format!(
-                "ShardedByS3Key splits the objects of these channels among {count} hosts: {}. A host without an object \
+    Warning::when(
+        !channels.is_empty(),
+        Code::ShardedNeedsObjects,
+        format!(
+            "ShardedByS3Key splits the objects of these channels among {count} hosts: {}. A host without an object \
                  fails or does no work.",
-                channels.join(", ")
-            ),
-            format!("Put at least {count} objects of about equal size under each S3 prefix."),
-        )
-    })
+            channels.join(", ")
+        ),
+        format!("Put at least {count} objects of about equal size under each S3 prefix."),
+    )
 }
 
 fn sharded_validation(request: &Request) -> Option<Warning> {

@@ -1,15 +1,15 @@
 //! Prints the findings as text or JSON, and the parameters of the stack.
 
-use console::style;
 use serde_json::{Map, Value, json};
 
 use super::finding::Finding;
 use super::identity::Identity;
 use crate::arguments::Output;
-use crate::doctor::show::{WORD_WIDTH, colour, one_line};
+use crate::doctor::show::{INDENT, check_json, check_text, one_line};
 use crate::doctor::verdict::Verdict;
 use crate::failure::Exit;
 use crate::output::show_styled;
+use crate::text::counted;
 
 /// The only parameter without a default.
 const ROLES: &str = "ExecutionRoleArns";
@@ -43,12 +43,7 @@ fn parameters(findings: &[Finding]) -> Vec<(&'static str, &str)> {
 
 pub(super) fn as_json(findings: &[Finding], place: &Place<'_>) -> Value {
     let checks = findings.iter().map(|finding| {
-        let mut shown = json!({
-            "Check": finding.id,
-            "Verdict": finding.verdict.word(),
-            "Assumption": finding.expects,
-            "Seen": finding.verdict.evidence(),
-        });
+        let mut shown = check_json(finding.id, finding.expects, &finding.verdict);
         if let Some(fix) = &finding.fix {
             shown["Fix"] = json!(fix);
         }
@@ -66,21 +61,17 @@ pub(super) fn as_json(findings: &[Finding], place: &Place<'_>) -> Value {
 
 pub(super) fn as_text(findings: &[Finding], place: &Place<'_>) -> String {
     let mut lines = Vec::new();
-    let indent = " ".repeat(WORD_WIDTH);
     for finding in findings {
-        let verdict = &finding.verdict;
-        let word = colour(verdict).apply_to(format!("{:WORD_WIDTH$}", verdict.word()));
-        lines.push(format!("{word}  {}: {}", finding.id, finding.expects));
-        lines.push(format!("{indent}  {}", style(one_line(verdict.evidence())).dim()));
+        lines.push(check_text(finding.id, finding.expects, &finding.verdict));
         if let Some(fix) = &finding.fix {
-            lines.push(format!("{indent}  fix: {}", one_line(fix)));
+            lines.push(format!("{INDENT}fix: {}", one_line(fix)));
         }
     }
     let count = |word| findings.iter().filter(|finding| finding.verdict.word() == word).count();
     let [yes, warnings, no, untried] = ["yes", "warning", "no", "not tried"].map(count);
-    let noun = if warnings == 1 { "warning" } else { "warnings" };
+    let warnings = counted(u64::try_from(warnings).unwrap_or(u64::MAX), "warning");
     let (stack, region) = (place.stack, place.region);
-    lines.push(format!("\n{yes} yes, {warnings} {noun}, {no} no, {untried} not tried; nothing was started"));
+    lines.push(format!("\n{yes} yes, {warnings}, {no} no, {untried} not tried; nothing was started"));
     let parameters = parameters(findings);
     if !findings
         .iter()

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use local::host::{Host, HostConfig};
+use local::host::{Host, HostConfig, training_path};
+use local::training::Config;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wire::sample;
@@ -71,18 +72,15 @@ impl Fixture {
 
     pub(crate) fn config(&self) -> HostConfig {
         let words = |words: &[&str]| words.iter().map(OsString::from).collect();
-        HostConfig {
-            data_dir: self.data(),
-            command: words(&["sh", "-c", &self.script]),
-            shim: words(&[env!("CARGO_BIN_EXE_local-test-host"), "__host"]),
+        let shim = words(&[env!("CARGO_BIN_EXE_local-test-host"), "__host"]);
+        let training = Config {
             grace: self.grace,
             spot_interruptions_per_hour: self.spot_interruptions_per_hour,
             seed: 7,
             slots: self.slots,
-            devices: Vec::new(),
-            pass_args: false,
-            sweep_every: self.sweep_every,
-        }
+            ..Config::new(training_path(&self.data()), words(&["sh", "-c", &self.script]), shim)
+        };
+        HostConfig { data_dir: self.data(), training, sweep_every: self.sweep_every }
     }
 }
 
