@@ -34,7 +34,7 @@ use wire::stored::SweepCursor;
 
 use crate::perform::Actuator;
 use crate::ports::table::Table;
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use crate::ports::training::{TrainingJobsError, TrainingService};
 use crate::ports::{Bus, Timer};
 use crate::store::{Store, StoreError};
 
@@ -150,13 +150,7 @@ pub struct Swept {
     pub listing_error: Option<TrainingJobsError>,
 }
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Creates a sweeper from the parts of `actuator`. `owner` names the sweeper. No two sweeps of one owner run at
     /// once, so a lease in its own name is left over from before a restart.
     pub fn new(actuator: Actuator<T, J, B, C>, limits: Limits, owner: String) -> Self {

@@ -102,6 +102,11 @@ pub struct Listed {
     pub created: Time,
 }
 
+/// A whole training service, as a sweep needs it.
+pub trait TrainingService: TrainingJobs + JobLogs + TrainingJobListing {}
+
+impl<J: TrainingJobs + JobLogs + TrainingJobListing> TrainingService for J {}
+
 /// Lists running jobs, to find those without an action row.
 pub trait TrainingJobListing: Send + Sync {
     /// Returns jobs with status `InProgress` that were created at `from` or later, oldest first, page by page.

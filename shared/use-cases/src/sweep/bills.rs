@@ -17,7 +17,7 @@ use super::tuning::{READS_AT_ONCE, take};
 use super::{Sweeper, WHOLE};
 use crate::perform::bill::higher;
 use crate::ports::table::Table;
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use crate::ports::training::{TrainingJobs, TrainingJobsError, TrainingService};
 use crate::ports::{Bus, Timer};
 use crate::record;
 use crate::store::StoreError;
@@ -57,13 +57,7 @@ fn read_at(job: &Job) -> Time {
     job.bill.read_at().unwrap_or(Time::EPOCH)
 }
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Queues the booked bills of a tuning that are due to be read once more.
     pub(super) fn queue_booked_bills(&self, run: &mut Run, id: &str, state: &State) {
         let room = usize::try_from(self.limits.calls.describe.per_sweep).unwrap_or(usize::MAX);

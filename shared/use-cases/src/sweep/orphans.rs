@@ -18,7 +18,7 @@ use super::limits::CallKind;
 use super::run::Run;
 use super::{LIST_NEW_SHARE, Sweeper};
 use crate::ports::table::{Table, TableError};
-use crate::ports::training::{JobLogs, Listed, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use crate::ports::training::{Listed, TrainingJobListing, TrainingJobs, TrainingJobsError, TrainingService};
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
@@ -67,13 +67,7 @@ impl Pass {
     }
 }
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Stops orphans among the jobs that have reached the minimum age since the last listing.
     pub(super) async fn list_new(&self, run: &mut Run) {
         let now = self.now();

@@ -13,20 +13,14 @@ use super::{Sweeper, WHOLE};
 use crate::delete::{DeleteError, delete_found, purge};
 use crate::lookup::LookupError;
 use crate::ports::table::{Query, Table};
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::training::TrainingService;
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
 const NAMES_PER_PASS: usize = 100;
 const DELETED_PER_PASS: usize = 100;
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Deletes what is no longer kept, if this sweep has completed the hourly listing.
     pub(super) async fn enforce_retention(&self, run: &mut Run) {
         if !run.listed_all {

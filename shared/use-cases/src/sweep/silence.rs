@@ -24,7 +24,7 @@ use super::{Sweeper, WHOLE};
 use crate::perform::bill;
 use crate::perform::log::Log;
 use crate::ports::table::Table;
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs, TrainingJobsError};
+use crate::ports::training::{TrainingJobs, TrainingJobsError, TrainingService};
 use crate::ports::{Bus, Timer};
 use crate::record;
 use crate::store::{Loaded, StoreError};
@@ -114,13 +114,7 @@ fn last_line(trial: &Trial) -> Time {
     trial.last_line.as_ref().map_or(Time::MIN, |line| line.at)
 }
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Checks as many silent jobs as the limits allow.
     pub(super) async fn check_silence(&self, run: &mut Run) {
         if run.whole && run.silent == 0 {

@@ -19,7 +19,7 @@ use super::run::{DueAction, Run};
 use super::{BILLS_SHARE, HEAL_SHARE, STARTS_SHARE, Sweeper, silence};
 use crate::perform::{Due, Effect, LOG_PAGES_MAX, Performed};
 use crate::ports::table::{Condition, Table, Write};
-use crate::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
+use crate::ports::training::TrainingService;
 use crate::ports::{Bus, Timer};
 use crate::record::{self, Put};
 use crate::stops;
@@ -36,13 +36,7 @@ const NEXT_TURN: Millis = Millis::from_seconds(1);
 /// Number of tunings after which the cursor is stored at the latest.
 const SAVE_EVERY: usize = 20;
 
-impl<T, J, B, C> Sweeper<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs + TrainingJobListing,
-    B: Bus,
-    C: Timer + Clone,
-{
+impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C> {
     /// Visits the active tunings, as far as time allows.
     pub(super) async fn heal(&self, run: &mut Run, was_abandoned: bool) {
         let mut round = Round::new(&run.first, &run.swept.cursor.heal);
