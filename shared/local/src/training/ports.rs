@@ -82,6 +82,15 @@ impl TrainingService {
         self.drive(job).await;
         Ok(())
     }
+
+    /// Returns the job `name`. `None` if its record is damaged.
+    async fn readable(&self, name: &str) -> Result<Option<Arc<Job>>, TrainingJobsError> {
+        match self.inner.jobs.lock().await.get(name) {
+            None => Err(not_found()),
+            Some(Entry::Damaged(_)) => Ok(None),
+            Some(Entry::Job(job)) => Ok(Some(Arc::clone(job))),
+        }
+    }
 }
 
 impl TrainingJobs for TrainingService {
@@ -90,22 +99,14 @@ impl TrainingJobs for TrainingService {
     }
 
     async fn stop(&self, name: &str) -> Result<(), TrainingJobsError> {
-        let job = match self.inner.jobs.lock().await.get(name) {
-            None => return Err(not_found()),
-            Some(Entry::Damaged(_)) => return Err(already_ended("Failed")),
-            Some(Entry::Job(job)) => Arc::clone(job),
-        };
+        let job = self.readable(name).await?.ok_or_else(|| already_ended("Failed"))?;
         let stopped = job.stop(&self.inner.shared, StopCause::User).await;
         stopped.map_err(|status| already_ended(status.name()))
     }
 
     async fn release(&self, name: &str) -> Result<(), TrainingJobsError> {
         let shared = &self.inner.shared;
-        let job = match self.inner.jobs.lock().await.get(name) {
-            None => return Err(not_found()),
-            Some(Entry::Damaged(_)) => return Err(no_pool(name)),
-            Some(Entry::Job(job)) => Arc::clone(job),
-        };
+        let job = self.readable(name).await?.ok_or_else(|| no_pool(name))?;
         if *shared.closing.borrow() {
             return Err(shutting_down());
         }
@@ -129,11 +130,7 @@ impl TrainingJobs for TrainingService {
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
-        let job = match self.inner.jobs.lock().await.get(name) {
-            None => return Err(not_found()),
-            Some(Entry::Damaged(_)) => return Ok(BTreeMap::new()),
-            Some(Entry::Job(job)) => Arc::clone(job),
-        };
+        let Some(job) = self.readable(name).await? else { return Ok(BTreeMap::new()) };
         Ok(job.read(|record| describe::tags(record, &job.request)).await)
     }
 }
