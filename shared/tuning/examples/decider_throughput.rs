@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use search::{Domain, Parameter, Scaling, Space};
-use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Strategy};
+use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Settings, Strategy};
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::log::ruling::{NoticeOrder, Order, ReadOrder, Ruling};
 use tuning::state::State;
@@ -31,7 +31,7 @@ fn definition(max_jobs: u32, max_parallel: u32, rungs: RungExecution) -> Definit
     Definition {
         seed: 1,
         strategy: Strategy::hyperband(Epochs(1), Epochs(EPOCHS), 3, rungs).expect("the plan is valid"),
-        max_diverged_epochs: 0,
+        settings: Settings { max_diverged_epochs: 0, ..Settings::default() },
         ..Definition::new(("throughput", "000000"), Time(0), space, Limits::new(max_jobs, max_parallel), job)
     }
 }

@@ -4,6 +4,7 @@
 //! request.
 
 mod new;
+mod settings;
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -13,6 +14,7 @@ use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
+pub use self::settings::Settings;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, ChoiceId, RungId};
 use crate::unit::limits::{
@@ -57,11 +59,9 @@ pub struct Definition {
     pub cap: Option<MicroUsd>,
     /// How the log gives the epoch.
     pub epochs: EpochRule,
-    /// Our own further attempts of one trial after a failure of the service, and the interruptions after which a spot
-    /// job falls back on demand.
-    pub max_interruptions: u32,
-    /// How long the tuning waits while no job gets instances, in seconds.
-    pub capacity_wait_seconds: u64,
+    /// The numbers of `Controller` that only rules read.
+    #[serde(flatten)]
+    pub settings: Settings,
     /// Whether a job that spot capacity fails too often is retried on demand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spot_fallback: bool,
@@ -71,9 +71,6 @@ pub struct Definition {
     /// When a silent job is stopped.
     #[serde(default)]
     pub silence: Silence,
-    /// After how many epochs in a row without a finite value a trial is stopped; 0 = never.
-    #[serde(default)]
-    pub max_diverged_epochs: u32,
     /// Whether money comes in grants from the stack's monthly cap.
     #[serde(default)]
     pub grants: bool,

@@ -90,7 +90,7 @@ enum Style {
 
 /// Returns all rows of a request for a tuning job.
 pub fn rows() -> impl Iterator<Item = &'static Constraint> {
-    [table::TUNING, table::JOB, table::RESOURCES, table::CONTROLLER].into_iter().flatten()
+    [table::TUNING, table::JOB, table::RESOURCES, table::CONTROLLER, &table::SETTINGS].into_iter().flatten()
 }
 
 /// Checks a request against every row and rule.

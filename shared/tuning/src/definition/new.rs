@@ -3,14 +3,11 @@
 use search::{SamplerKind, Space};
 
 use super::{
-    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Silence, Strategy,
+    Allowances, Definition, EpochRule, JobShape, Limits, Objective, RULES_VERSION, Settings, Silence,
+    Strategy,
 };
-use crate::unit::limits::{CAPACITY_WAIT_SECONDS, MAX_DIVERGED_EPOCHS};
 use crate::unit::money::Rate;
 use crate::unit::time::Time;
-
-/// Further attempts of one trial after failures of the service.
-const INTERRUPTIONS: u32 = 3;
 
 impl Definition {
     /// Returns the definition of a tuning without a cap, whose trials run to their own end. Their log has the epoch,
@@ -37,12 +34,10 @@ impl Definition {
             job,
             cap: None,
             epochs: EpochRule { captured: true, base: 1, per_attempt: false, is_base_assumed: false },
-            max_interruptions: INTERRUPTIONS,
-            capacity_wait_seconds: CAPACITY_WAIT_SECONDS,
+            settings: Settings::default(),
             spot_fallback: false,
             refit: false,
             silence: Silence::Never,
-            max_diverged_epochs: MAX_DIVERGED_EPOCHS,
             grants: false,
         }
     }

@@ -51,7 +51,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::OnDemandUnasked,
-        |definition, _| (definition.spot_fallback, definition.max_interruptions) = (true, u32::MAX),
+        |definition, _| (definition.spot_fallback, definition.settings.max_interruptions) = (true, u32::MAX),
         Makes(|ruling| {
             matches!(ruling, Ruling::Attempt(AttemptRuling::AttemptAwaited { why: RetryWhy::OnDemand, .. }))
         }),
@@ -115,7 +115,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::NoCapacityTooSoon,
-        |definition, _| definition.capacity_wait_seconds = 60,
+        |definition, _| definition.settings.capacity_wait_seconds = 60,
         Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
     ),
     (Mutation::ExcessForgotten, |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start)),
@@ -163,12 +163,12 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     ),
     (
         Mutation::DivergedTrains,
-        |definition, _| definition.max_diverged_epochs = 0,
+        |definition, _| definition.settings.max_diverged_epochs = 0,
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }))),
     ),
     (
         Mutation::DivergedAtOnce,
-        |definition, _| definition.max_diverged_epochs = 1,
+        |definition, _| definition.settings.max_diverged_epochs = 1,
         Makes(|ruling| matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Diverged { .. }, .. }))),
     ),
     (
@@ -209,7 +209,7 @@ const ALTERED_VIEWS: &[AlteredView] = &[
     (Mutation::CapacityForgotten, |_, state| state.no_capacity_until.clear(), Makes(|_| true)),
     (
         Mutation::OnDemandTooSoon,
-        |definition, _| definition.max_interruptions = definition.max_interruptions.saturating_sub(1),
+        |definition, _| definition.settings.max_interruptions = definition.settings.max_interruptions.saturating_sub(1),
         Makes(|ruling| {
             matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }))
         }),

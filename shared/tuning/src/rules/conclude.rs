@@ -202,7 +202,7 @@ fn further_attempt(
         JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state))),
         JobEnd::ServiceError => {
             let wait = RETRY_BACKOFF.doubled(trial.retries).min(RETRY_BACKOFF_MAX);
-            (trial.retries < definition.max_interruptions).then_some((RetryWhy::ServiceError, wait))
+            (trial.retries < definition.settings.max_interruptions).then_some((RetryWhy::ServiceError, wait))
         }
         JobEnd::MaxRuntime => {
             let cut = job.order.limits.max_runtime_seconds < definition.job.max_runtime_seconds;

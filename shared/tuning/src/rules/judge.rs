@@ -154,7 +154,7 @@ pub(crate) fn arrived_with(
     if value.is_some() {
         return Some((first, value));
     }
-    let most = match definition.max_diverged_epochs {
+    let most = match definition.settings.max_diverged_epochs {
         0 => MAX_DIVERGED_EPOCHS,
         most => most,
     };

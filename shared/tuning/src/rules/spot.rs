@@ -17,7 +17,7 @@ pub(crate) fn interrupted(
     trial: &Trial,
     job: &Job,
 ) -> Option<StopWhy> {
-    if !falls_back(definition, job) || job.interruptions() <= definition.max_interruptions {
+    if !falls_back(definition, job) || job.interruptions() <= definition.settings.max_interruptions {
         return None;
     }
     let worst = Quote::of_fallback(definition, state, trial, job.order.rung).worst_case;

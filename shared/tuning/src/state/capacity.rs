@@ -71,7 +71,7 @@ impl State {
     pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<Time> {
         // Nothing is tried while starts are paused.
         let lack = self.lack_without_instances().filter(|_| !self.is_paused())?;
-        Some(lack.since + Millis::from_seconds(definition.capacity_wait_seconds))
+        Some(lack.since + Millis::from_seconds(definition.settings.capacity_wait_seconds))
     }
 
     /// Returns whether the wait for capacity has expired, by the time that the sweeper reports: a stored fact that a

@@ -9,7 +9,7 @@ use crate::unit::ids::count;
 /// Returns the stop reason of a trial whose last epochs have no finite value. Lines whose epochs are not known while the
 /// job runs count within their stream.
 pub(crate) fn diverged(definition: &Definition, trial: &Trial) -> Option<StopWhy> {
-    let most = definition.max_diverged_epochs;
+    let most = definition.settings.max_diverged_epochs;
     let unplaced = trial.streams.iter().filter(|stream| stream.unplaced).map(|stream| {
         let ranked = stream.lines.iter().map(|(_, _, value)| value);
         trailing(stream.unplaced_lines.values().chain(ranked))

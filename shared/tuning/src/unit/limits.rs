@@ -122,10 +122,6 @@ pub const SETTLE_DEADLINE: Millis = Millis::from_seconds(3_600);
 /// A bill usually comes within this time after its order.
 pub const BILL_USUAL: Millis = Millis::from_seconds(60);
 
-/// How long a tuning waits while no job gets instances, in seconds, unless the user sets it: an outage of a day is rare,
-/// and a tuning that waits costs nothing.
-pub const CAPACITY_WAIT_SECONDS: u64 = 86_400;
-
 /// The first wait before a retry after a lack of capacity or a failure of the service; doubles with each retry.
 pub const RETRY_BACKOFF: Millis = Millis::from_seconds(30);
 

@@ -85,7 +85,7 @@ fn the_hold_ends_when_a_job_gets_instances() {
 /// Today's promise of the six hours: no trial, no training job and no money is lost.
 #[test]
 fn an_outage_of_six_hours_costs_no_trial_no_job_and_no_dollar() {
-    let definition = Definition { max_interruptions: 0, ..capped(jobs(4, 2), 4) };
+    let definition = set(capped(jobs(4, 2), 4), |settings| settings.max_interruptions = 0);
     let run = &mut two_jobs(&definition);
     run.take(&[described(60, job(0), CapacityError, 0), described(61, job(1), CapacityError, 0)]);
     let mut seconds = 61;
@@ -123,7 +123,7 @@ fn an_expired_spot_wait_is_lack_of_capacity() {
     let mut definition = jobs(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
-    definition.max_interruptions = 0;
+    definition.settings.max_interruptions = 0;
     let when = [described(4_000, job(0), MaxWait, 0)];
     check(&definition, &[submitted()], &when, &["retry after 0-0-1: MaxWait, from 4030"]);
 }
@@ -144,7 +144,7 @@ fn a_long_lack_is_published_once() {
 
 #[test]
 fn a_tuning_without_capacity_ends_after_its_wait_by_the_sweeper_s_time() {
-    let run = &mut two_jobs(&Definition { capacity_wait_seconds: 3_600, ..jobs(9, 2) });
+    let run = &mut two_jobs(&set(jobs(9, 2), |settings| settings.capacity_wait_seconds = 3_600));
     run.take(&[described(60, job(0), CapacityError, 0), described(61, job(1), CapacityError, 0)]);
     run.take(&[time_passed(91)]);
     run.take(&[time_passed(660)]);
@@ -165,7 +165,7 @@ fn a_tuning_without_capacity_ends_after_its_wait_by_the_sweeper_s_time() {
 
 #[test]
 fn the_wait_does_not_count_while_a_job_has_instances() {
-    let run = &mut two_jobs(&Definition { capacity_wait_seconds: 3_600, ..jobs(9, 2) });
+    let run = &mut two_jobs(&set(jobs(9, 2), |settings| settings.capacity_wait_seconds = 3_600));
     run.take(&[training(10, job(1)), described(60, job(0), CapacityError, 0)]);
     check_next(run, &[time_passed(90)], &["start 0-0-2"]);
     run.take(&[described(150, attempt(0, 2), CapacityError, 0)]);
@@ -218,7 +218,7 @@ fn regression_the_end_of_an_interrupted_job_shows_that_it_had_instances_again() 
 
 #[test]
 fn the_wait_does_not_count_while_starts_are_paused() {
-    let run = &mut two_jobs(&Definition { capacity_wait_seconds: 3_600, ..jobs(9, 2) });
+    let run = &mut two_jobs(&set(jobs(9, 2), |settings| settings.capacity_wait_seconds = 3_600));
     run.take(&[described(60, job(0), CapacityError, 0), described(61, job(1), CapacityError, 0)]);
     let paused = |seconds, paused| {
         recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })

@@ -9,7 +9,7 @@ use crate::support::{check, check_next};
 
 /// Returns a tuning without rungs whose trials are stopped after so many epochs.
 fn stopping(max_diverged_epochs: u32) -> Definition {
-    Definition { max_diverged_epochs, ..random(9, 1) }
+    set(random(9, 1), |settings| settings.max_diverged_epochs = max_diverged_epochs)
 }
 
 /// Returns the submission and one line an epoch, with or without a value, from the first epoch on.
@@ -57,7 +57,8 @@ fn a_diverged_trial_whose_job_failed_is_not_tried_again() {
 /// seed 1795431716766 of the simulator.
 #[test]
 fn regression_a_diverged_trial_is_stopped_although_the_epochs_of_its_lines_are_not_known_yet() {
-    let definition = Definition { strategy: comparing(9, 27, 3), max_diverged_epochs: 3, ..jobs(9, 1) };
+    let definition = Definition { strategy: comparing(9, 27, 3), ..jobs(9, 1) };
+    let definition = set(definition, |settings| settings.max_diverged_epochs = 3);
     let mut definition = promoting(definition, Scheduling::Asynchronous);
     definition.epochs = EpochRule { captured: true, base: 1, per_attempt: true, is_base_assumed: false };
     check(

@@ -207,7 +207,7 @@ fn starts_count_as_held_long_after_ten_minutes_without_a_running_job() {
 
 #[test]
 fn a_tuning_whose_trials_all_wait_long_returns_its_unused_grant() {
-    let definition = Definition { max_interruptions: 6, ..granting(random(9, 1)) };
+    let definition = set(granting(random(9, 1)), |settings| settings.max_interruptions = 6);
     let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
     let mut long = run.clone();
     // One second was billed, so no job fits until the month grants that second. The month grants nothing.

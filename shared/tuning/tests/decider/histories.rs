@@ -43,7 +43,7 @@ pub(crate) fn definitions() -> impl Strategy<Value = Definition> {
             definition.limits.not_improving = not_improving;
             definition.job.spot = spot;
             definition.job.max_wait_seconds = spot.then_some(4_000);
-            definition.max_interruptions = max_interruptions;
+            definition.settings.max_interruptions = max_interruptions;
             let least = definition.least_cap().unwrap_or_default();
             definition.cap = cap.map(|jobs| MicroUsd(least.0 * jobs));
             definition

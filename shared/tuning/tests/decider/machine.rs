@@ -48,8 +48,8 @@ fn definitions() -> impl Strategy<Value = Definition> {
         definition.strategy = strategy;
         // The shortest limit: the decider never shortens it, so each job reserves the same amount.
         definition.job.max_runtime_seconds = 60;
-        definition.max_interruptions = max_interruptions;
-        definition.max_diverged_epochs = max_parallel % 3;
+        definition.settings.max_interruptions = max_interruptions;
+        definition.settings.max_diverged_epochs = max_parallel % 3;
         definition.cap = cap.map(|jobs| MicroUsd(jobs * RESERVED + 1_000));
         let sign = if minimize { -1.0 } else { 1.0 };
         definition.limits.target = criteria.0.map(|target| sign * f64::from(target));

@@ -206,7 +206,7 @@ fn histories_reach_every_kind_of_ruling() {
         definition.limits.target = (seed % 7 == 2).then_some(0.6);
         definition.limits.not_improving = (seed % 7 == 4).then_some(6);
         definition.limits.max_runtime_seconds = (seed % 7 == 6).then_some(400);
-        definition.max_interruptions = u32::try_from(seed % 3).unwrap();
+        definition.settings.max_interruptions = u32::try_from(seed % 3).unwrap();
         definition.grants = seed % 4 == 1;
         definition.silence = if seed % 3 == 1 { Silence::After(300) } else { Silence::Never };
         for ruling in &played(&definition, seed).run.rulings {

@@ -152,7 +152,7 @@ fn regression_a_refused_attempt_has_no_objective_value() {
 #[test]
 fn regression_the_wait_before_a_retry_is_at_most_an_hour() {
     let mut definition = random(9, 1);
-    definition.max_interruptions = 40;
+    definition.settings.max_interruptions = 40;
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.state.trials.get_mut(TrialId(0)).unwrap().retries = 39;

@@ -61,7 +61,7 @@ fn a_waiting_trial_starts_before_a_new_trial() {
 #[test]
 fn a_trial_fails_after_its_last_attempt() {
     let mut definition = random(9, 2);
-    definition.max_interruptions = 1;
+    definition.settings.max_interruptions = 1;
     let given = [submitted(), described(60, job(0), ServiceError, 0), described(95, job(1), Completed, 9)];
     let expect = ["trial 0 failed: the training job failed without a reason", "start 3-0-1"];
     check(&definition, &given, &[described(200, attempt(0, 2), ServiceError, 0)], &expect);
@@ -82,7 +82,7 @@ fn a_trial_that_is_out_is_not_retried() {
 #[test]
 fn without_allowed_interruptions_a_trial_is_not_retried() {
     let mut definition = jobs(9, 1);
-    definition.max_interruptions = 0;
+    definition.settings.max_interruptions = 0;
     let when = [described(60, job(0), ServiceError, 0)];
     let expect = ["trial 0 failed: the training job failed without a reason", "start 1-0-1"];
     check(&definition, &[submitted()], &when, &expect);
@@ -282,7 +282,7 @@ fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
 #[test]
 fn a_trial_is_retried_up_to_the_allowed_interruptions() {
     let mut definition = random(9, 1);
-    definition.max_interruptions = 2;
+    definition.settings.max_interruptions = 2;
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.take(&[described(60, job(0), ServiceError, 0)]);

@@ -117,7 +117,7 @@ fn a_number_ranks_before_a_trial_without_a_finite_value() {
 #[test]
 fn regression_one_value_that_is_not_finite_at_a_rung_is_a_glitch() {
     for most in [0, 3] {
-        let definition = Definition { max_diverged_epochs: most, ..four() };
+        let definition = set(four(), |settings| settings.max_diverged_epochs = most);
         let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(0), 2, 0.4)];
         let run = &mut check(&definition, &given, &[logged_nan(12, job(0), 3)], &[]);
         let expect = ["trial 0 continues at rung 0.1, epoch 4: 1 of 1"];

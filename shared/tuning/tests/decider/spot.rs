@@ -18,7 +18,7 @@ fn spot() -> Definition {
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
     definition.spot_fallback = true;
-    definition.max_interruptions = 2;
+    definition.settings.max_interruptions = 2;
     definition
 }
 

@@ -137,7 +137,7 @@ fn the_best_job_has_the_best_last_value_and_the_first_job_wins_a_tie() {
 fn every_end_is_counted_once_by_the_counter_of_amt() {
     let count = |end: JobEnd| {
         let mut definition = random(1, 1);
-        definition.max_interruptions = 0;
+        definition.settings.max_interruptions = 0;
         let mut run = Run::new(&definition);
         run.take(&[submitted()]);
         run.take(&[described(9, job(0), end, 5)]);

@@ -56,7 +56,7 @@ where
 /// that does not change, both in epoch seconds.
 fn capacity_alarm(loaded: &Loaded, since: Time) -> Value {
     let definition = &loaded.tuning.definition;
-    let wait = i64::try_from(definition.capacity_wait_seconds).unwrap_or(i64::MAX);
+    let wait = i64::try_from(definition.settings.capacity_wait_seconds).unwrap_or(i64::MAX);
     let since = since.as_seconds();
     json!({
         "HyperParameterTuningJobName": definition.name,

@@ -6,7 +6,7 @@ mod resources;
 mod training_job;
 mod tuning;
 
-pub(super) use controller::CONTROLLER;
+pub(super) use controller::{CONTROLLER, SETTINGS};
 pub(super) use job::JOB;
 pub(super) use resources::RESOURCES;
 pub(super) use training_job::TRAINING_JOB;

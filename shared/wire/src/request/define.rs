@@ -67,7 +67,6 @@ impl Request {
         let (execution, _) = self.rungs(&job, Times::ASSUMED);
         let strategy = self.defined_strategy(execution)?;
         let plain = Definition::new((self.name(), incarnation), created, space, self.limits(), job);
-        let own = &self.fields.controller;
         let definition = Definition {
             seed: self.seed(incarnation),
             silence: self.silence(&strategy),
@@ -77,11 +76,9 @@ impl Request {
             sampler: self.sampler(),
             cap,
             epochs: self.epochs(),
-            capacity_wait_seconds: own.max_capacity_wait.unwrap_or(plain.capacity_wait_seconds),
-            max_interruptions: own.max_interruptions.unwrap_or(plain.max_interruptions),
+            settings: self.fields.settings,
             refit: self.refits(),
-            spot_fallback: own.spot_fallback == Some(SpotFallback::OnDemand),
-            max_diverged_epochs: own.max_diverged_epochs.unwrap_or(plain.max_diverged_epochs),
+            spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
             ..plain
         };
         if let Some(cap) = cap {

@@ -7,7 +7,7 @@ use search::{SamplerKind, ScalingType};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
-use tuning::definition::{Objective, Scheduling};
+use tuning::definition::{Objective, Scheduling, Settings};
 
 use super::rungs::GivenRungExecution;
 
@@ -126,6 +126,12 @@ impl Strategy {
 pub(super) trait Field {
     /// Reads the value of a member; `None` = the member is missing.
     fn from_member(value: Option<&Value>) -> Self;
+
+    /// Appends the paths that it reads at `path`.
+    #[cfg(test)]
+    fn paths(path: &str, all: &mut Vec<String>) {
+        all.push(path.to_owned());
+    }
 }
 
 impl<T: DeserializeOwned> Field for Option<T> {
@@ -138,6 +144,17 @@ impl<T: Field> Field for Vec<T> {
     fn from_member(value: Option<&Value>) -> Self {
         let elements = value.and_then(Value::as_array).into_iter().flatten();
         elements.map(|element| T::from_member(Some(element))).collect()
+    }
+
+    #[cfg(test)]
+    fn paths(path: &str, all: &mut Vec<String>) {
+        T::paths(&format!("{path}[]"), all);
+    }
+}
+
+impl Field for Settings {
+    fn from_member(value: Option<&Value>) -> Self {
+        Self::given(|member| value.and_then(|value| value.get(member)).and_then(Value::as_u64))
     }
 }
 
@@ -154,6 +171,11 @@ macro_rules! fields {
             fn from_member(value: Option<&Value>) -> Self {
                 Self { $($field: Field::from_member(value.and_then(|value| value.get($member)))),* }
             }
+
+            #[cfg(test)]
+            fn paths(path: &str, all: &mut Vec<String>) {
+                $(<$type>::paths(format!("{path}.{}", $member).trim_start_matches('.'), all);)*
+            }
         }
     )*};
 }
@@ -164,6 +186,7 @@ fields! {
         config: Config = "HyperParameterTuningJobConfig",
         job: Job = "TrainingJobDefinition",
         controller: Controller = "Controller",
+        settings: Settings = "Controller",
         tags: Vec<Tag> = "Tags",
     }
 
@@ -317,10 +340,7 @@ fields! {
         metric_host: Option<String> = "MetricHost",
         max_instances: Option<u32> = "MaxInstances",
         spot_fallback: Option<SpotFallback> = "SpotFallback",
-        max_interruptions: Option<u32> = "MaxInterruptions",
-        max_capacity_wait: Option<u64> = "MaxCapacityWaitSeconds",
         no_objective_seconds: Option<u64> = "NoObjectiveSeconds",
-        max_diverged_epochs: Option<u32> = "MaxDivergedEpochs",
         startup_allowance: Option<u64> = "StartupAllowanceSeconds",
         upload_allowance: Option<u64> = "UploadAllowanceSeconds",
         refit: Option<Refit> = "Refit",

@@ -46,7 +46,10 @@ fn the_sample_request_is_converted_to_a_definition() {
         (made.name.as_str(), made.id().as_str(), made.created),
         ("hb1", "hb1-3fa1c2", Time(1_700_000_000_000))
     );
-    assert_eq!((made.seed, made.sampler, made.cap, made.max_interruptions), (7, SamplerKind::Model, None, 3));
+    assert_eq!(
+        (made.seed, made.sampler, made.cap, made.settings.max_interruptions),
+        (7, SamplerKind::Model, None, 3)
+    );
     let plan = Plan::hyperband(1, 30, 2).unwrap().highest(30);
     assert_eq!(made.strategy, Strategy::Hyperband { plan, rungs: tuning::definition::RungExecution::Stop });
     assert_eq!(made.objective, Objective::Maximize);

@@ -2,7 +2,7 @@
 
 use search::{Domain, Parameter, Scaling, Space};
 use tuning::definition::{
-    Definition, EpochRule, JobShape, Limits, RungExecution, Scheduling, Silence, Strategy,
+    Definition, EpochRule, JobShape, Limits, RungExecution, Scheduling, Settings, Silence, Strategy,
 };
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::unit::epochs::Epochs;
@@ -31,9 +31,15 @@ pub(crate) fn hyperband() -> Definition {
     Definition {
         seed: 7,
         strategy: comparing(1, 9, 3),
-        max_diverged_epochs: 0,
+        settings: Settings { max_diverged_epochs: 0, ..Settings::default() },
         ..Definition::new(("tuning", "abc123"), CREATED, space, limits, job)
     }
+}
+
+/// Returns a definition with other settings.
+pub(crate) fn set(mut definition: Definition, set: impl FnOnce(&mut Settings)) -> Definition {
+    set(&mut definition.settings);
+    definition
 }
 
 /// Returns Hyperband that stops running trials, with these resources and reduction factor.

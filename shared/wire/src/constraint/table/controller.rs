@@ -1,8 +1,17 @@
 //! Rows of `Controller`, which holds the fields that AMT lacks.
 
+use std::sync::LazyLock;
+
+use tuning::definition::Settings;
+
 use super::super::{Constraint, dollars, integer, list, map, scalar, structure, text};
 use super::INSTANCE_TYPE;
 use crate::request::{EpochNumbering, Refit, SpotFallback};
+
+/// Rows of the numbers that the decider's own table has.
+pub(in super::super) static SETTINGS: LazyLock<Vec<Constraint>> = LazyLock::new(|| {
+    Settings::ROWS.iter().map(|(path, range)| integer(path).range(*range.start(), *range.end())).collect()
+});
 
 #[rustfmt::skip]
 pub(in super::super) static CONTROLLER: &[Constraint] = &[
@@ -24,10 +33,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.MetricHost").max(16).pattern("algo-[1-9][0-9]*").rules(&["metric_host"]),
     integer("Controller.MaxInstances").range(1, 1_000_000).rules(&["max_instances"]),
     text("Controller.SpotFallback").one_of(SpotFallback::WORDS).rules(&["spot_fallback"]),
-    integer("Controller.MaxInterruptions").range(0, 100),
-    integer("Controller.MaxCapacityWaitSeconds").range(60, 2_592_000),
     integer("Controller.NoObjectiveSeconds").range(0, 2_592_000),
-    integer("Controller.MaxDivergedEpochs").range(0, 1_000_000),
     // Less than an interval of the sweep would end jobs before their own limits.
     integer("Controller.StartupAllowanceSeconds").range(60, 86_400),
     integer("Controller.UploadAllowanceSeconds").range(0, 86_400),

@@ -2,6 +2,7 @@
 //! unsupported fields.
 
 use serde_json::{Value, json};
+use tuning::definition::Settings;
 
 /// A request and the paths of its violations.
 pub(super) struct Base {
@@ -150,7 +151,7 @@ fn job() -> Value {
 }
 
 fn controller() -> Value {
-    json!({
+    let mut controller = json!({
         "MaxCostUsd": 25.5,
         "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.461},
         "ReductionFactor": 3,
@@ -164,17 +165,18 @@ fn controller() -> Value {
         "MetricHost": "algo-1",
         "MaxInstances": 12,
         "SpotFallback": "None",
-        "MaxInterruptions": 3,
-        "MaxCapacityWaitSeconds": 3_600,
         "NoObjectiveSeconds": 1_800,
-        "MaxDivergedEpochs": 5,
         "StartupAllowanceSeconds": 300,
         "UploadAllowanceSeconds": 600,
         "Refit": "None",
         "InitialConfigurations": [{"optimizer": "\"sgd\""}],
         "InstanceCounts": [],
         "ScaleWithInstances": [],
-    })
+    });
+    for (path, range) in Settings::ROWS {
+        controller[path.trim_start_matches("Controller.")] = (*range.end()).into();
+    }
+    controller
 }
 
 /// A built-in algorithm by name, `ResourceConfig`, on-demand instances with a warm pool, data in a file system.

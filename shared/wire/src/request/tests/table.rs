@@ -1,10 +1,12 @@
 //! The table of constraints has exactly the values and fields that a request reads.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
-use tuning::definition::Scheduling;
+use tuning::definition::{Scheduling, Settings};
 
+use super::super::fields::{Field, Fields};
 use super::super::rungs::GivenRungExecution;
 use super::*;
 use crate::constraint;
@@ -35,16 +37,36 @@ fn the_table_lists_each_variant_of_a_field() {
     }
 }
 
+#[test]
+fn each_member_that_a_field_reads_has_a_row() {
+    let mut read = Vec::new();
+    Fields::paths("", &mut read);
+    assert!(
+        read.contains(
+            &"HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[].Name".to_owned()
+        )
+    );
+    // One structure reads the ranges of all kinds.
+    let kinds = ["Integer", "Continuous", "Categorical"].map(|kind| format!("{kind}ParameterRanges"));
+    let plain = |path: &str| kinds.iter().fold(path.to_owned(), |path, kind| path.replace(kind, "Ranges"));
+    let rows: BTreeSet<String> = constraint::rows().map(|row| plain(row.path)).collect();
+    read.retain(|path| !rows.contains(&plain(path)));
+    assert!(read.is_empty(), "no row of the table has {read:?}");
+}
+
 /// Values that differ from the defaults of the sample request.
 fn controller() -> Value {
-    json!({
+    let mut controller = json!({
         "MaxCostUsd": 1_000, "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.9}, "ReductionFactor": 4,
         "RungExecution": "Promote", "Scheduling": "Synchronous", "Sampler": "Sobol", "EpochPattern": "epoch=([0-9]+)",
         "ResourceHyperParameter": "rounds", "EpochBase": 1, "EpochNumbering": "PerAttempt", "MetricHost": "algo-2",
-        "MaxInstances": 12, "SpotFallback": "OnDemand", "MaxInterruptions": 7, "MaxCapacityWaitSeconds": 3_600,
-        "NoObjectiveSeconds": 1_800, "MaxDivergedEpochs": 5, "StartupAllowanceSeconds": 300,
+        "MaxInstances": 12, "SpotFallback": "OnDemand", "NoObjectiveSeconds": 1_800, "StartupAllowanceSeconds": 300,
         "UploadAllowanceSeconds": 600, "Refit": "Best", "InitialConfigurations": [{"eta": "0.3"}],
-    })
+    });
+    for (path, range) in Settings::ROWS {
+        controller[path.trim_start_matches("Controller.")] = (*range.end()).into();
+    }
+    controller
 }
 
 #[test]
@@ -55,16 +77,25 @@ fn each_field_of_controller_in_the_table_is_documented_and_has_an_effect() {
         let request = Request::from_stored(body);
         let prices = PriceAnswer::uniform(&request, 461_000, 191_781);
         let made = request.definition(Time(1_700_000_000_000), "3fa1c2", &prices);
-        (request.fields().controller.clone(), made)
+        (request.fields().clone(), made)
     };
     let documents = include_str!("../../../../../docs/REQUEST.md");
     let (all_fields, all) = read(controller());
     let supported = constraint::rows().filter(|row| row.unsupported.is_none());
-    for name in supported.filter_map(|row| row.path.strip_prefix("Controller.")) {
-        if name.contains(['[', '{', '.']) {
+    for row in supported {
+        let Some(name) = row.path.strip_prefix("Controller.").filter(|name| !name.contains(['[', '{', '.']))
+        else {
             continue;
+        };
+        let documented = documents.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let documented = documented.unwrap_or_else(|| panic!("docs/REQUEST.md has no row for {name}"));
+        for value in row.values {
+            let quoted = format!("`{value}`");
+            assert!(
+                documented.contains(&quoted),
+                "docs/REQUEST.md: the row for {name} lacks the value {value}"
+            );
         }
-        assert!(documents.contains(&format!("\n| `{name}` |")), "docs/REQUEST.md has no row for {name}");
         let mut others = controller();
         assert!(others.as_object_mut().unwrap().remove(name).is_some(), "give {name} a value in this test");
         let (fields, made) = read(others);

@@ -100,7 +100,7 @@ impl Reference {
 
     /// Returns whether the last epochs of a trial have no value.
     pub(super) fn has_diverged(&self, trial: &Trial) -> bool {
-        let most = usize::try_from(self.definition.max_diverged_epochs).unwrap();
+        let most = usize::try_from(self.definition.settings.max_diverged_epochs).unwrap();
         let last: Vec<_> = trial.curve.values().rev().take(most).collect();
         most > 0 && last.len() == most && last.iter().all(|value| value.is_none())
     }
@@ -110,7 +110,7 @@ impl Reference {
         let trial = &self.trials[entry.job.trial.index()];
         let may_retry = match entry.end {
             Some(JobEnd::CapacityError | JobEnd::MaxWait) => true,
-            Some(JobEnd::ServiceError) => trial.retries < self.definition.max_interruptions,
+            Some(JobEnd::ServiceError) => trial.retries < self.definition.settings.max_interruptions,
             _ => false,
         };
         self.phase == Phase::Active

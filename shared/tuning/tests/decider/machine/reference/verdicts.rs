@@ -38,7 +38,7 @@ impl Reference {
     /// Returns the epoch and value that count at a level: the first finite value there or above, or a row without one.
     /// A completed program arrives with its last finite value.
     fn arrived_with(&self, trial: &Trial, level: u32, completed: bool) -> Option<(u32, Option<f64>)> {
-        let most = usize::try_from(self.definition.max_diverged_epochs).unwrap();
+        let most = usize::try_from(self.definition.settings.max_diverged_epochs).unwrap();
         let most = if most == 0 { 3 } else { most };
         let points: Vec<_> = trial.curve.iter().map(|(epoch, value)| (*epoch, *value)).collect();
         let is_row =
