@@ -1,6 +1,6 @@
 //! Planted bugs in the meaning of facts.
 
-use super::{Mutation, is_on};
+use super::list::{Mutation, is_on};
 use crate::change::fold;
 use crate::definition::Definition;
 use crate::job::Job;
