@@ -22,6 +22,7 @@ mod month;
 mod overrun;
 mod pools;
 mod promotion;
+mod reasons;
 mod refit;
 pub(crate) mod rules;
 mod rungs;

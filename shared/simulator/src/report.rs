@@ -9,7 +9,7 @@ use wire::item::{EXPIRES_AT, Item};
 use wire::stored;
 
 use crate::access::{Accesses, kind_of};
-use crate::check::rules::RULES;
+use crate::check::rules;
 use crate::check::{Book, Checker};
 use crate::fault::Kind;
 use crate::site::Site;
@@ -303,7 +303,7 @@ impl Report {
                 Site::World => kind.name().to_owned(),
                 Site::Function(_) | Site::Call(..) => format!("{}: {site}", kind.name()),
             });
-        let rules = RULES.iter().filter(|rule| !self.rulings.contains_key(*rule));
+        let rules = rules::all().filter(|rule| !self.rulings.contains_key(rule));
         faults.chain(rules.map(|rule| format!("rule {rule}"))).collect()
     }
 
@@ -337,7 +337,7 @@ impl Report {
                 line(&format!("    {site}"), self.sites.get(&(*kind, site)).copied().unwrap_or(0));
             }
         }
-        for rule in RULES {
+        for rule in rules::all() {
             line(rule, self.rulings.get(rule).copied().unwrap_or(0));
         }
         for (why, hits) in &self.ends {

@@ -354,17 +354,7 @@ impl State {
     /// failed if it has no value either.
     pub fn failure(&self) -> Option<&str> {
         let (Status::Ending(why) | Status::Ended { why, .. }) = &self.status else { return None };
-        let failed = match why {
-            EndReason::Failed(_) => true,
-            EndReason::NoCapacity => self.incumbent.is_none(),
-            EndReason::CostCap
-            | EndReason::MaxJobs
-            | EndReason::Target
-            | EndReason::NotImproving
-            | EndReason::MaxRuntime
-            | EndReason::Stopped => false,
-        };
-        failed.then(|| why.message())
+        why.fails(self.incumbent.is_some()).then(|| why.message())
     }
 
     /// Returns whether the tuning has ended.

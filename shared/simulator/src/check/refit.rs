@@ -7,6 +7,7 @@ use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
 
 use super::Book;
+use super::reasons::allows_refit;
 use crate::case::Epochs;
 use crate::fault::Kind;
 use crate::world::World;
@@ -75,14 +76,6 @@ impl Book {
     fn needs_refit(&self) -> bool {
         let own = self.ended.as_ref().is_some_and(|(why, _)| allows_refit(why));
         own && self.case.choices.refit && self.case.changes.is_empty() && !self.has_grants
-    }
-}
-
-/// Returns whether the search ended by itself, so that a refit follows.
-fn allows_refit(why: &EndReason) -> bool {
-    match why {
-        EndReason::MaxJobs | EndReason::CostCap | EndReason::Target | EndReason::NotImproving => true,
-        EndReason::NoCapacity | EndReason::MaxRuntime | EndReason::Stopped | EndReason::Failed(_) => false,
     }
 }
 

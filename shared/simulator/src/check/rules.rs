@@ -1,11 +1,13 @@
 //! The names of the decision rules: every kind of ruling with its reason. The list is complete, so that the report
 //! shows each rule that no history used.
 
-use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
+use tuning::log::reasons::{RetryWhy, StopWhy, TrialEnd};
 use tuning::log::ruling::{
     AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling, SearchRuling,
 };
 use tuning::unit::epochs::Epochs;
+
+use super::reasons;
 
 macro_rules! rules {
     ($($pattern:pat $(if $guard:expr)? => $name:literal,)*; $never:pat => $not:literal; $($change:literal,)*) => {
@@ -13,12 +15,16 @@ macro_rules! rules {
         pub(crate) fn name(ruling: &Ruling) -> &'static str {
             match ruling {
                 $($pattern $(if $guard)? => $name,)*
+                Ruling::TuningEnding { why } => reasons::ending(why),
+                Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why })) => reasons::ended(why),
                 $never => $not,
             }
         }
 
-        /// All rules, and the effects of changes of limits.
-        pub(crate) const RULES: &[&str] = &[$($name,)* $($change,)*];
+        /// Returns all rules, and the effects of changes of limits.
+        pub(crate) fn all() -> impl Iterator<Item = &'static str> {
+            [&[$($name,)*], reasons::ENDS, &[$($change,)*]].into_iter().flatten().copied().filter(|name| !name.ends_with(" without a rule"))
+        }
     };
 }
 
@@ -109,25 +115,9 @@ rules! {
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(_), job: None, .. }) => "TrialFinished Failed, no further attempt",
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(_), .. }) => "TrialFinished Failed",
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::NeverStarted, .. }) => "TrialFinished NeverStarted",
-    Ruling::TuningEnding { why: EndReason::Target } => "TuningEnding Target",
-    Ruling::TuningEnding { why: EndReason::NotImproving } => "TuningEnding NotImproving",
-    Ruling::TuningEnding { why: EndReason::NoCapacity } => "TuningEnding NoCapacity",
-    Ruling::TuningEnding { why: EndReason::MaxRuntime } => "TuningEnding MaxRuntime",
-    Ruling::TuningEnding { why: EndReason::CostCap } => "TuningEnding CostCap",
-    Ruling::TuningEnding { why: EndReason::Failed(_) } => "TuningEnding Failed",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::CostCap })) => "TuningEnded CostCap",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::MaxJobs })) => "TuningEnded MaxJobs",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Target })) => "TuningEnded Target",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::NotImproving })) => "TuningEnded NotImproving",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::NoCapacity })) => "TuningEnded NoCapacity",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::MaxRuntime })) => "TuningEnded MaxRuntime",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Stopped })) => "TuningEnded Stopped",
-    Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(_) })) => "TuningEnded Failed",
     ;
     // Only if the tuning ends at the same time.
-    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. }) |
-    // No tuning ends early for these reasons.
-    Ruling::TuningEnding { why: EndReason::MaxJobs | EndReason::Stopped } => "TuningEnding without a rule";
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota), .. }) => "TrialFinished without a rule";
     "LimitsChanged, cap raised",
     "LimitsChanged, cap lowered",
     "LimitsChanged, cap below the booked amount",

@@ -130,8 +130,7 @@ impl World {
                     self.check_nothing_succeeded(id);
                 }
             }
-            Ruling::TuningEnding { why: EndReason::Failed(message) } => self.check_failing(id, message),
-            Ruling::TuningEnding { why: EndReason::Target } => self.check_target_ending(id),
+            Ruling::TuningEnding { why } => self.check_ending(id, why),
             Ruling::Search(SearchRuling::TrialPromoted { trial, reached_target: true, .. }) => {
                 self.check_finalist(id, *trial);
             }
@@ -153,15 +152,6 @@ impl World {
             | Ruling::Booking(
                 Booking::ReservationExtended { .. } | Booking::BillBooked { .. } | Booking::PoolClosed { .. },
             )
-            | Ruling::TuningEnding {
-                why:
-                    EndReason::CostCap
-                    | EndReason::MaxJobs
-                    | EndReason::NotImproving
-                    | EndReason::NoCapacity
-                    | EndReason::MaxRuntime
-                    | EndReason::Stopped,
-            }
             | Ruling::Order(
                 Order::Start { .. }
                 | Order::Stop { .. }

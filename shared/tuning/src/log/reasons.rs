@@ -153,6 +153,28 @@ impl EndReason {
         }
     }
 
+    /// Returns whether a tuning that ends for this reason is about to fail; `has_value` = a trial has a value.
+    pub(crate) fn fails(&self, has_value: bool) -> bool {
+        match self {
+            Self::Failed(_) => true,
+            Self::NoCapacity => !has_value,
+            Self::CostCap
+            | Self::MaxJobs
+            | Self::Target
+            | Self::NotImproving
+            | Self::MaxRuntime
+            | Self::Stopped => false,
+        }
+    }
+
+    /// Returns whether the end for this reason is the failure of another cause, if jobs ran and no trial has a value.
+    pub(crate) fn hides_failure(&self) -> bool {
+        match self {
+            Self::MaxJobs | Self::CostCap | Self::MaxRuntime => true,
+            Self::Target | Self::NotImproving | Self::NoCapacity | Self::Stopped | Self::Failed(_) => false,
+        }
+    }
+
     /// Returns the value of `Controller.EndReason`.
     pub fn word(&self) -> &'static str {
         match self {

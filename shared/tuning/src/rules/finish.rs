@@ -118,24 +118,16 @@ pub(crate) fn end(definition: &Definition, state: &State, why: EndReason) -> Opt
 /// Ends the tuning. One that ran out of jobs, money or time without any value has failed.
 fn ended(state: &State, why: EndReason) -> Ruling {
     let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
-    let why = match why {
-        EndReason::MaxJobs | EndReason::CostCap | EndReason::MaxRuntime if nothing_succeeded => {
-            let trials = state.fruitless.trials;
-            let all = (!state.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
-            EndReason::Failed(all.or_else(|| state.last_failure.clone()).unwrap_or_else(|| {
-                "no training job logged a value of the objective metric: check the Regex of the metric against the log \
-                 of a training job"
-                    .to_owned()
-            }))
-        }
-        EndReason::MaxJobs
-        | EndReason::CostCap
-        | EndReason::MaxRuntime
-        | EndReason::Target
-        | EndReason::NotImproving
-        | EndReason::NoCapacity
-        | EndReason::Stopped
-        | EndReason::Failed(_) => why,
+    let why = if nothing_succeeded && why.hides_failure() {
+        let trials = state.fruitless.trials;
+        let all = (!state.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
+        EndReason::Failed(all.or_else(|| state.last_failure.clone()).unwrap_or_else(|| {
+            "no training job logged a value of the objective metric: check the Regex of the metric against the log \
+             of a training job"
+                .to_owned()
+        }))
+    } else {
+        why
     };
     Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why }))
 }

@@ -89,17 +89,19 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
 
 #[test]
 fn each_end_reason_has_a_stable_word() {
-    let reasons = [
-        EndReason::CostCap,
-        EndReason::MaxJobs,
-        EndReason::Target,
-        EndReason::NotImproving,
-        EndReason::MaxRuntime,
-        EndReason::Stopped,
-        EndReason::Failed(String::new()),
-    ];
-    let words = ["CostCap", "MaxJobs", "Target", "NotImproving", "MaxRuntime", "Stopped", "Failed"];
-    assert_eq!(reasons.each_ref().map(EndReason::word), words);
+    // The error for an unknown reason lists all of them.
+    let error = serde_json::from_str::<EndReason>("\"?\"").unwrap_err().to_string();
+    let words: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+    let expected =
+        ["CostCap", "MaxJobs", "Target", "NotImproving", "NoCapacity", "MaxRuntime", "Stopped", "Failed"];
+    assert_eq!(words, expected);
+    let documents = include_str!("../../../../docs/REQUEST.md");
+    for word in words {
+        let reason = serde_json::from_value(word.into());
+        let reason = reason.unwrap_or_else(|_| EndReason::Failed(String::new()));
+        assert_eq!(reason.word(), word);
+        assert!(documents.contains(&format!("`{word}`")), "docs/REQUEST.md lacks the EndReason {word}");
+    }
 }
 
 /// All stored facts of a job are folded before one of these facts.
