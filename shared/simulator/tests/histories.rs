@@ -1,6 +1,7 @@
 //! Histories drawn from pinned seeds: no promise is broken, together they hit every kind of fault at every call and
 //! every decision rule, and a seed always gives the same history.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -194,6 +195,31 @@ fn stopped_while_a_job_is_interrupted(seed: u64) -> Run {
     let mut case = Case::of("sim0", &choices);
     case.stop_at = Some(i64::try_from(seed).expect("a small number") * 30_000 + 60_000);
     Run { seed, plan, cases: vec![case], trace: false }
+}
+
+/// Fields of `Controller` that no drawn request sets, with the reason.
+const NOT_DRAWN: [(&str, &str); 3] = [
+    ("InitialConfigurations", "the checkers do not know which configuration a trial must have"),
+    ("MaxDivergedEpochs", "the tests of planted bugs choose it; the checkers expect the default elsewhere"),
+    ("MetricHost", "a simulated job logs on its first instance only"),
+];
+
+#[test]
+fn drawn_requests_set_every_field_of_controller() {
+    let requests = (0..300).flat_map(|seed| Run::drawn(seed).cases).map(|case| case.request);
+    let drawn: BTreeSet<String> = requests
+        .filter_map(|request| Some(request["Controller"].as_object()?.keys().cloned().collect::<Vec<_>>()))
+        .flatten()
+        .collect();
+    let fields =
+        wire::constraint::rows().filter(|row| row.unsupported.is_none() && row.parent() == "Controller");
+    let names = fields.filter_map(|row| row.path.strip_prefix("Controller."));
+    let missing: BTreeSet<&str> = names.filter(|name| !drawn.contains(*name)).collect();
+    assert_eq!(
+        missing,
+        NOT_DRAWN.map(|(name, _)| name).into(),
+        "draw the field in `case.rs`, or give a reason"
+    );
 }
 
 /// When the monthly cap is used up, a tuning waits for an hour and ends.

@@ -19,8 +19,11 @@ use crate::state::State;
 use crate::unit::limits::SETTLE_DEADLINE;
 use crate::unit::time::Time;
 
+/// The number of rules.
+pub const RULE_COUNT: usize = 24;
+
 /// The rules, in their order.
-static RULES: [Rule; 24] = [
+static RULES: [Rule; RULE_COUNT] = [
     // Later bills of concluded jobs come first, because they change what is left of the cap.
     bill::BOOKED,
     overrun::EXTENDED,
@@ -53,11 +56,16 @@ static RULES: [Rule; 24] = [
 
 /// Returns the next ruling, or `None` when nothing is left to decide for now.
 pub fn next(definition: &Definition, state: &State) -> Option<Ruling> {
+    next_by_rule(definition, state).map(|(_, ruling)| ruling)
+}
+
+/// Like [`next`], with the place of the rule in the order of the rules.
+pub fn next_by_rule(definition: &Definition, state: &State) -> Option<(usize, Ruling)> {
     if !state.submitted || state.is_ended() {
         return None;
     }
     let view = View::new(definition, state, outlook);
-    RULES.iter().find_map(|rule| (rule.next)(&view))
+    RULES.iter().enumerate().find_map(|(place, rule)| Some((place, (rule.next)(&view)?)))
 }
 
 /// Returns the next time at which [`next`] may return a ruling although no other fact arrives.

@@ -1,8 +1,14 @@
 //! Random histories: faults of every kind, then a liveness phase that delivers the lost facts. `Run::take` checks the
 //! promises of every step. These tests check the promises of the end.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use tuning::change::fold::fold;
+use tuning::decide::RULE_COUNT;
+use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, EpochRule, Strategy as Resources};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
@@ -89,6 +95,35 @@ pub(crate) fn play(definition: &Definition, faults: Faults, stop: Option<i64>, e
     }
     world.play();
     world
+}
+
+/// The rules for a job past its reservation: each job of these histories ends before. `overruns.rs` wakes them.
+const BEYOND: [usize; 3] = [1, 2, 10];
+
+/// The check that a rule is woken in time needs a history in which it makes a ruling.
+#[test]
+fn each_rule_decides_in_some_history() {
+    let (mut runner, mut rules) = (TestRunner::deterministic(), BTreeSet::new());
+    for n in 0_u64..90 {
+        let drawn = (definitions(), faults()).new_tree(&mut runner).unwrap();
+        let (mut definition, faults) = drawn.current();
+        (definition.refit, definition.spot_fallback) = (n % 2 == 0, n % 3 == 0);
+        definition.job.keep_alive_seconds = if n % 4 == 1 && !definition.job.spot { 300 } else { 0 };
+        definition.grants = n % 5 == 0;
+        if n % 7 == 0 {
+            definition = silent_for(definition, 300);
+        }
+        if n % 3 == 1 && definition.compared().is_some() {
+            definition = promoting(definition, if n % 2 == 0 { Asynchronous } else { Synchronous });
+        }
+        let mut run = Run::sampled(&definition, 50);
+        run.notes_rules = true;
+        let mut world = World::new(run, Faults { unsaved: 0.5, ..faults });
+        world.play();
+        rules.extend(world.run.rules);
+    }
+    let missing: Vec<usize> = (0..RULE_COUNT).filter(|place| !rules.contains(place)).collect();
+    assert_eq!(missing, BEYOND, "no history reaches the rules at these places of `RULES`");
 }
 
 proptest! {

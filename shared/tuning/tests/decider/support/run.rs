@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tuning::change::fold::fold;
+use tuning::decide::next_by_rule;
 use tuning::definition::{Definition, Strategy};
 use tuning::invariant;
 use tuning::log::fact::{Fact, JobKey, Recorded};
@@ -32,6 +33,10 @@ pub(crate) struct Run {
     /// The size of the largest checked state, in bytes of JSON.
     pub(crate) largest: usize,
     pub(crate) actions: BTreeSet<String>,
+    /// Whether `rules` is kept.
+    pub(crate) notes_rules: bool,
+    /// The places of the rules that made the rulings.
+    pub(crate) rules: BTreeSet<usize>,
     ended: BTreeSet<TrialId>,
     /// Whether each ordered read of a log is answered at once: the log has no further line.
     pub(crate) answers_reads: bool,
@@ -53,6 +58,8 @@ impl Run {
             steps: 0,
             largest: 0,
             actions: BTreeSet::new(),
+            notes_rules: false,
+            rules: BTreeSet::new(),
             ended: BTreeSet::new(),
             answers_reads: true,
             confirms_bills: true,
@@ -65,6 +72,11 @@ impl Run {
         Self { every, ..Self::new(definition) }
     }
 
+    /// Returns whether the next step is checked against the log.
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.steps.is_multiple_of(self.every)
+    }
+
     /// Takes `facts`, in as many steps as they need, and returns the rulings.
     ///
     /// After every step, checks P1, P5 (replay), P6, the invariants, and that no action is ordered twice. Checks also
@@ -75,13 +87,17 @@ impl Run {
         let mut rest = facts.as_slice();
         let mut rulings = Vec::new();
         loop {
-            let before = self.steps.is_multiple_of(self.every).then(|| self.state.clone());
+            let before = self.is_sampled().then(|| self.state.clone());
+            let noted = self.notes_rules.then(|| self.state.clone());
             let advanced = advance(&self.definition, &mut self.state, self.steps + 1, rest);
             rest = &rest[advanced.taken..];
             self.concluded.extend(advanced.concluded.iter().cloned());
             if let Some(step) = advanced.step {
                 self.steps += 1;
                 self.check_step(&step);
+                if let Some(before) = noted {
+                    self.note_rules(before, &step);
+                }
                 if let Some(before) = before {
                     self.check_cold(&before, &step);
                     self.check_log(before, &step);
@@ -96,7 +112,7 @@ impl Run {
                 break;
             }
         }
-        if self.steps.is_multiple_of(self.every) {
+        if self.is_sampled() {
             self.check_idempotence(facts);
         }
         self.rulings.extend(rulings.iter().cloned());
@@ -141,6 +157,17 @@ impl Run {
         // Money booked before the user lowered the cap, or above a reservation, stays booked.
         let stands = ledger.standing.is_some_and(|standing| total <= standing);
         assert!(stands || (within(ledger.cap) && within(ledger.granted)), "P1: {ledger:?}");
+    }
+
+    /// Notes which rules made the rulings of a step.
+    fn note_rules(&mut self, mut state: State, step: &Step) {
+        for fact in &step.facts {
+            fold(&self.definition, &mut state, fact);
+        }
+        for ruling in &step.rulings {
+            self.rules.extend(next_by_rule(&self.definition, &state).map(|(place, _)| place));
+            state.apply(&self.definition, ruling);
+        }
     }
 
     /// Writes the rows of the jobs of a step as the use case does.

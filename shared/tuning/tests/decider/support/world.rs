@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use search::seed::{Rng, child};
-use tuning::decide::deadline;
+use tuning::change::fold::fold;
+use tuning::decide::{deadline, next};
 use tuning::definition::{Definition, JobLimits};
 use tuning::log::fact::{Fact, JobEnd, JobKey, Recorded};
 use tuning::log::pool::Retained;
+use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
@@ -128,6 +130,9 @@ impl World {
     /// Plays one event, and returns whether there was an event.
     #[track_caller]
     pub(crate) fn advance(&mut self) -> bool {
+        if self.inbox.is_empty() && self.run.is_sampled() && self.scheduled.is_multiple_of(3) {
+            self.check_nothing_is_due_early();
+        }
         let next = self.queue.first_key_value().map(|((at, _), _)| *at);
         let batch = self.rng.next_f64() < self.faults.batched && next.is_some();
         let due = |deadline: &Time| next.is_none_or(|next| *deadline < Time(next));
@@ -149,6 +154,25 @@ impl World {
             self.flush();
         }
         true
+    }
+
+    /// Checks that no ruling is due before the deadline: the rule that makes it would not be woken.
+    #[track_caller]
+    fn check_nothing_is_due_early(&self) {
+        let (definition, mut state) = (&self.run.definition, self.run.state.clone());
+        let far = Time(self.now) + Millis::from_seconds(30 * 86_400);
+        let until = deadline(definition, &state).map_or(far, |at| at - Millis(1));
+        if until <= state.now {
+            return;
+        }
+        let passed = Recorded { key: "early".to_owned(), at: until, fact: Fact::TimePassed };
+        fold(definition, &mut state, &passed);
+        let early = next(definition, &state);
+        // Instances count as free again after some time, but a job that a quota blocks moves to them at the next fact.
+        if let Some(Ruling::Order(Order::Stop { why: StopWhy::NextInstances, .. })) = early {
+            return;
+        }
+        assert_eq!(early, None, "due before the deadline, at {until:?}: {:#?}", self.run.state);
     }
 
     fn schedule(&mut self, at: i64, event: Event) {
