@@ -12,6 +12,7 @@ macro_rules! settings {
     ($($(#[$about:meta])* $field:ident: $type:ty = $member:literal, $least:literal..=$most:literal, else $usual:expr;)*) => {
         /// The numbers of `Controller` that only rules read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)] // A definition that is stored before a row exists has the default of the row.
         pub struct Settings {
             $($(#[$about])* pub $field: $type,)*
         }
@@ -43,6 +44,5 @@ settings! {
     /// waits costs nothing.
     capacity_wait_seconds: u64 = "MaxCapacityWaitSeconds", 60..=2_592_000, else 86_400;
     /// After how many epochs in a row without a finite value a trial is stopped; 0 = never.
-    #[serde(default)]
     max_diverged_epochs: u32 = "MaxDivergedEpochs", 0..=1_000_000, else MAX_DIVERGED_EPOCHS;
 }
