@@ -9,6 +9,7 @@ use crate::quote::Quote;
 use crate::state::State;
 use crate::state::capacity::{can_switch_instances, falls_back};
 use crate::trial::Trial;
+use crate::unit::time::Time;
 
 /// Returns the stop reason of a spot job that was interrupted too often, if the cap lets its trial continue on demand.
 pub(crate) fn interrupted(
@@ -35,6 +36,12 @@ pub(crate) fn next_instances(
 ) -> Option<StopWhy> {
     (job.is_blocked_by_quota() && can_switch_instances(definition, state, trial, job))
         .then_some(StopWhy::NextInstances)
+}
+
+/// Returns when instances count as having capacity again, for jobs that a quota blocks.
+pub(crate) fn next_instances_at(state: &State) -> impl Iterator<Item = Time> {
+    let is_blocked = state.jobs().any(|(_, _, job)| job.is_blocked_by_quota());
+    state.no_capacity_until.iter().copied().filter(move |_| is_blocked)
 }
 
 /// Returns the reason to cancel a job that a quota blocks while nothing runs for long: one ordered job is enough to

@@ -11,7 +11,6 @@ use tuning::decide::{deadline, next};
 use tuning::definition::{Definition, JobLimits};
 use tuning::log::fact::{Fact, JobEnd, JobKey, Recorded};
 use tuning::log::pool::Retained;
-use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling};
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
@@ -168,10 +167,6 @@ impl World {
         let passed = Recorded { key: "early".to_owned(), at: until, fact: Fact::TimePassed };
         fold(definition, &mut state, &passed);
         let early = next(definition, &state);
-        // Instances count as free again after some time, but a job that a quota blocks moves to them at the next fact.
-        if let Some(Ruling::Order(Order::Stop { why: StopWhy::NextInstances, .. })) = early {
-            return;
-        }
         assert_eq!(early, None, "due before the deadline, at {until:?}: {:#?}", self.run.state);
     }
 
