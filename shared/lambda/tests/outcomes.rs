@@ -171,8 +171,12 @@ fn failures_are_logged_with_their_tuning_and_delivered_again_unless_permanent() 
 fn an_action_is_logged_with_its_job_and_a_rejection_by_its_code_alone() {
     let refused = Effect::Refused("ValidationException: Value '{lr=0.1}' at 'hyperParameters'".to_owned());
     for (performed, message, counted) in [
-        (Performed::Done(Effect::Started), "a training job was started", "JobsStarted"),
-        (Performed::Done(Effect::Stopped { why: None }), "a training job was ordered to stop", "JobsStopped"),
+        (Performed::Done(Effect::Started { promoted: None }), "a training job was started", "JobsStarted"),
+        (
+            Performed::Done(Effect::Stopped { why: StopWhy::TuningEnding, because: None }),
+            "a training job was ordered to stop",
+            "JobsStopped",
+        ),
         (Performed::Done(refused), "a training job was refused", "ActionsPerformed"),
         (Performed::Deferred("no".to_owned()), "an action was deferred", "ActionsDeferred"),
         (
@@ -201,8 +205,10 @@ fn an_action_is_logged_with_its_job_and_a_rejection_by_its_code_alone() {
             );
         }
     }
-    let mut batch =
-        act("stop-0-0-1", Performed::Done(Effect::Stopped { why: Some(StopWhy::Rung { rung: RungId(0) }) }));
+    let mut batch = act(
+        "stop-0-0-1",
+        Performed::Done(Effect::Stopped { why: StopWhy::Rung { rung: RungId(0) }, because: None }),
+    );
     batch.parts[0].done.unpublished = Some("it is throttling".to_owned());
     let mut report = Report::default();
     outcomes::acts(&batch, &mut report);
@@ -292,7 +298,7 @@ fn a_usual_invocation_writes_little_and_an_idle_one_nothing() {
         outcomes::acts(&act("bill-0-0-1", Performed::Done(Effect::Other)), report);
     });
     check("actuator, a start", 460, &|report| {
-        outcomes::acts(&act("start-0-0-1", Performed::Done(Effect::Started)), report);
+        outcomes::acts(&act("start-0-0-1", Performed::Done(Effect::Started { promoted: None })), report);
     });
     check("sweeper, idle", 0, &|report| _ = outcomes::swept(Some(Ok(Swept::default())), Millis(12), report));
     check("sweeper, tunings but nothing to do", 260, &|report| {

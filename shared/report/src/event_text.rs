@@ -149,7 +149,7 @@ fn order_line(definition: &Definition, ruling: &Ruling, order: &Order) -> Option
         Order::Stop { why: StopWhy::Rung { .. }, .. } | Order::Read(_) | Order::Pool(_) | Order::Grant(_) => {
             return None;
         }
-        Order::Stop { job, why } => format!("trial {}: {}", job.trial, words::stop(*why)),
+        Order::Stop { job, why, .. } => format!("trial {}: {}", job.trial, words::stop(*why)),
         Order::Notice(NoticeOrder::CapReached { percent }) => words::cap_reached(*percent),
         Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
             words::month_cap_reached(month, *percent)

@@ -17,6 +17,7 @@ use crate::job::Job;
 use crate::job::inquiry::Asked;
 use crate::log::fact::MetricLine;
 use crate::log::reasons::StopWhy;
+use crate::log::ruling::Judged;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, Place, RungId};
 use crate::unit::time::{Millis, Time};
@@ -34,6 +35,9 @@ pub struct Trial {
     /// Why it is stopped; `None` while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_why: Option<StopWhy>,
+    /// The comparison that stopped it or, until the service accepts a job of its next rung, that promoted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
     /// Whether a user asked to stop its job. It then gets no further attempt and is never promoted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_requested: bool,
@@ -188,6 +192,7 @@ impl Trial {
             configuration: configuration.clone(),
             by_model: false,
             stop_why: None,
+            judged: None,
             stop_requested: false,
             curve: BTreeMap::new(),
             streams: Vec::new(),

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use tuning::log::fact::{Fact, Recorded};
 use tuning::log::reasons::StopWhy;
-use tuning::log::ruling::{GrantOrder, Order, PoolOrder, ReadOrder};
+use tuning::log::ruling::{GrantOrder, Judged, Order, PoolOrder, ReadOrder};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
 use wire::events::job_state::cut_message;
@@ -112,7 +112,7 @@ enum Outcome {
 }
 
 /// The result of a call of [`Actuator::perform`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Performed {
     /// The row is settled.
     Done(Effect),
@@ -130,20 +130,25 @@ impl Performed {
 }
 
 /// The effect of a settled action.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// None: the action was settled before.
     AlreadySettled,
     /// A training job was started.
-    Started,
+    Started {
+        /// What promoted its trial, if this is the first job for its rung.
+        promoted: Option<Judged>,
+    },
     /// For a day nothing has shown whether the training job exists, so it counts as started. The reason is the last error.
     AssumedStarted(String),
     /// The training service refused the training job permanently, with the reason.
     Refused(String),
     /// A training job was stopped.
     Stopped {
-        /// The reason. `None` if the ruling has none.
-        why: Option<StopWhy>,
+        /// The reason.
+        why: StopWhy,
+        /// The comparison, if the reason is a rung.
+        because: Option<Judged>,
     },
     /// A job was concluded before its whole log could be read.
     LogCut,
@@ -456,12 +461,19 @@ where
 
 fn effect(order: &Order, facts: &[Recorded]) -> Effect {
     let has = |wanted: fn(&Fact) -> bool| facts.iter().any(|recorded| wanted(&recorded.fact));
-    if has(|fact| matches!(fact, Fact::JobStarted { .. })) {
-        Effect::Started
-    } else if has(|fact| matches!(fact, Fact::StopAccepted { .. })) {
-        Effect::Stopped { why: order.stop_reason() }
-    } else {
-        Effect::Other
+    match order {
+        Order::Start { promoted, .. } if has(|fact| matches!(fact, Fact::JobStarted { .. })) => {
+            Effect::Started { promoted: *promoted }
+        }
+        Order::Stop { why, because, .. } if has(|fact| matches!(fact, Fact::StopAccepted { .. })) => {
+            Effect::Stopped { why: *why, because: *because }
+        }
+        Order::Start { .. }
+        | Order::Stop { .. }
+        | Order::Read(_)
+        | Order::Pool(_)
+        | Order::Grant(_)
+        | Order::Notice(_) => Effect::Other,
     }
 }
 

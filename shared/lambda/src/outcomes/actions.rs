@@ -49,7 +49,7 @@ fn performed_one(performed: &Performed, report: &mut Report, entry: impl Fn(Entr
             report.log(entry(Entry::warn("an action was deferred").because(ErrorType::Deferred, why)));
             return;
         }
-        Performed::Done(Effect::Started) => {
+        Performed::Done(Effect::Started { .. }) => {
             report.add(JOBS_STARTED, 1_u64);
             report.log(entry(Entry::info("a training job was started")));
         }

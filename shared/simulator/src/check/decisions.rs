@@ -26,7 +26,7 @@ type Numbers = (Option<f64>, Verdict);
 impl Decisions {
     pub(super) fn record(&mut self, ruling: &Ruling) {
         match ruling {
-            Ruling::Order(Order::Stop { job, why: StopWhy::Rung { rung } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::Rung { rung }, .. }) => {
                 self.stopped.insert((*job, *rung));
             }
             Ruling::Search(SearchRuling::TrialJudged { trial, rung, value, verdict, .. }) => {
@@ -87,7 +87,7 @@ impl Checker {
                     && detail["ObjectiveValue"].as_f64() == value
             };
             let goes_on = verdict.continues == (word == "Promoted");
-            Some(number("Trial") == Some(job.trial.0) && goes_on && (detail.get("Rank").is_none() || same()))
+            Some(number("Trial") == Some(job.trial.0) && goes_on && same())
         };
         matches().unwrap_or(false)
     }

@@ -125,7 +125,7 @@ impl Book {
     pub(super) fn check_fallback(&mut self, ruling: &Ruling) -> Result<(), String> {
         match ruling {
             Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, .. }) => self.check_retry(*job, *why),
-            Ruling::Order(Order::Stop { job, why: StopWhy::Interruptions { count } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::Interruptions { count }, .. }) => {
                 let most = self.case.choices.max_interruptions;
                 let falls_back = self.falls_back();
                 let book =
@@ -137,10 +137,10 @@ impl Book {
                     )
                 })
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::NextInstances }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::NextInstances, .. }) => {
                 self.check_move_for_quota(*job)
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::Quota }) => self.check_hold_for_quota(*job),
+            Ruling::Order(Order::Stop { job, why: StopWhy::Quota, .. }) => self.check_hold_for_quota(*job),
             // Each rung starts with the launch of the request.
             Ruling::Search(SearchRuling::RungReached { trial, .. }) => {
                 if let Some(fallbacks) = self.launches.trials.get_mut(trial) {

@@ -162,7 +162,7 @@ impl Book {
     fn order(&mut self, ruling: &Ruling, order: &Order) -> Result<(), String> {
         match order {
             Order::Start { .. } => self.check_start(ruling),
-            Order::Stop { job, why } => self.check_stop(*job, *why),
+            Order::Stop { job, why, .. } => self.check_stop(*job, *why),
             Order::Read(ReadOrder::Bill { job }) => {
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;

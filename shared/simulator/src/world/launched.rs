@@ -37,7 +37,8 @@ impl World {
 
     /// Checks an order to stop a job because of its interruptions. Returns a violation if it had fewer.
     pub(super) fn wrong_interruption_stop(&self, id: &str, ruling: &Ruling) -> Option<String> {
-        let Ruling::Order(Order::Stop { job: key, why: StopWhy::Interruptions { count } }) = ruling else {
+        let Ruling::Order(Order::Stop { job: key, why: StopWhy::Interruptions { count }, .. }) = ruling
+        else {
             return None;
         };
         let job = self.training.of(id).find(|job| job.key == *key)?;

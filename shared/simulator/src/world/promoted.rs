@@ -64,7 +64,7 @@ impl World {
             Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) => {
                 self.wrong_repeat(id, *job, had.0, from.0)
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::PastLevel { level } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::PastLevel { level }, .. }) => {
                 let job = self.training.of(id).find(|other| other.key == *job)?;
                 let beyond = job.logged.is_some_and(|(_, last)| last > level.0);
                 let right = beyond && job.epoch_limit == Some(level.0);

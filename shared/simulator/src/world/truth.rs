@@ -134,16 +134,20 @@ impl World {
             Ruling::Search(SearchRuling::TrialPromoted { trial, reached_target: true, .. }) => {
                 self.check_finalist(id, *trial);
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::TargetReached { trial } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::TargetReached { trial }, .. }) => {
                 self.check_stop_for_target(id, *job, *trial);
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::NoObjective { seconds }, .. }) => {
                 self.check_silence(id, *job, *seconds);
             }
-            Ruling::Order(Order::Stop { job, why: why @ (StopWhy::MaxResource | StopWhy::TuningEnding) }) => {
+            Ruling::Order(Order::Stop {
+                job,
+                why: why @ (StopWhy::MaxResource | StopWhy::TuningEnding),
+                ..
+            }) => {
                 self.check_last_epoch(id, *job, *why);
             }
-            Ruling::Order(Order::Stop { job, why: StopWhy::Diverged { epochs } }) => {
+            Ruling::Order(Order::Stop { job, why: StopWhy::Diverged { epochs }, .. }) => {
                 self.check_diverged(id, *job, *epochs);
             }
             // Checked in `promoted.rs`, or only by the books.

@@ -12,7 +12,8 @@ use crate::job::{Job, Ordered, Stop, ended_without_instances, failure_message};
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
 use crate::log::ruling::{
-    AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling, SearchRuling,
+    AttemptRuling, Booking, GrantOrder, Judged, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling,
+    SearchRuling, Verdict,
 };
 use crate::state::count_end;
 use crate::state::failures::names_its_error;
@@ -64,7 +65,7 @@ impl State {
     fn apply_order(&mut self, definition: &Definition, order: &Order) {
         match order {
             Order::Start { .. } => self.start_ordered(definition, order),
-            Order::Stop { job, why } => self.stop_ordered(*job, *why),
+            Order::Stop { job, why, .. } => self.stop_ordered(*job, *why),
             Order::Read(ReadOrder::Bill { job }) => {
                 let now = self.now;
                 if let Some(inquiry) = self.billed_job_mut(*job).and_then(|job| job.bill.inquiry_mut()) {
@@ -187,6 +188,7 @@ impl State {
         trial.purpose = Purpose::Search(Place { rung: rung.next(), ..place });
         if !verdict.continues {
             trial.stop_why = Some(StopWhy::Rung { rung: *rung });
+            trial.judged = Some(judged_at(definition, place, *value, *verdict));
         }
         self.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, average.or(*value)));
@@ -229,7 +231,9 @@ impl State {
 
     /// The trial is promoted and waits for its next job.
     fn promoted(&mut self, definition: &Definition, ruling: &Ruling) {
-        let Ruling::Search(SearchRuling::TrialPromoted { trial: number, .. }) = ruling else { return };
+        let Ruling::Search(SearchRuling::TrialPromoted { trial: number, value, verdict, .. }) = ruling else {
+            return;
+        };
         let Some(parked) = self.parked.remove(*number) else { return };
         let Some(waiting) = self.waiting.remove(number) else { return };
         // The finalist takes the place of no other trial.
@@ -238,12 +242,14 @@ impl State {
             rung.leave(*number);
             rung.add_continued(counts);
         });
-        self.trials.insert(*number, Trial::promoted(waiting, &parked, self.now));
+        let judged = judged_at(definition, waiting.place(), *value, *verdict);
+        self.trials.insert(*number, Trial::promoted(waiting, &parked, judged, self.now));
     }
 
     fn start_ordered(&mut self, definition: &Definition, order: &Order) {
-        let Order::Start { job: key, bracket, configuration, origin, limits, reservation, round, launch } =
-            order
+        let Order::Start {
+            job: key, bracket, configuration, origin, limits, reservation, round, launch, ..
+        } = order
         else {
             return;
         };
@@ -305,6 +311,8 @@ impl State {
             lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
         }
         let done = JobSummary { concluded: true, ..summary(definition, key, trial, &job) };
+        // Only the first accepted job of a rung is a promotion. Later ones are further attempts.
+        trial.judged = trial.judged.filter(|_| job.is_void());
         let without_instances = ended_without_instances(&job);
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
@@ -445,6 +453,11 @@ impl State {
             self.fruitless = Fruitless { trials, at: self.now };
         }
     }
+}
+
+fn judged_at(definition: &Definition, place: Place, value: Option<f64>, verdict: Verdict) -> Judged {
+    let (bracket, rung) = (place.cohort.bracket, place.rung);
+    Judged { bracket, rung, level: definition.level(bracket, rung), value, verdict }
 }
 
 /// Returns whether the finalist trained to its end, or as long as its limit allows. Otherwise the search goes on.

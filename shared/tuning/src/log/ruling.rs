@@ -200,6 +200,9 @@ pub enum Order {
         /// How else the job differs from the request.
         #[serde(default, skip_serializing_if = "Launch::is_usual")]
         launch: Launch,
+        /// What promoted the trial, in the starts for its next rung up to the first that the service accepts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        promoted: Option<Judged>,
     },
     /// A training job is to be stopped.
     Stop {
@@ -207,6 +210,9 @@ pub enum Order {
         job: JobKey,
         /// The reason.
         why: StopWhy,
+        /// The comparison, if the reason is a rung.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<Judged>,
     },
     /// The bill or the log of a job is to be read.
     #[serde(untagged)]
@@ -364,6 +370,21 @@ impl Launch {
     }
 }
 
+/// A comparison that stopped or promoted a trial. The event of the order needs no read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The bracket of the trial.
+    pub bracket: BracketId,
+    /// The rung where it was compared.
+    pub rung: RungId,
+    /// The level of that rung, in epochs.
+    pub level: Epochs,
+    /// The value; `None` = not a number.
+    pub value: Option<f64>,
+    /// Rank and counts.
+    pub verdict: Verdict,
+}
+
 /// The rank and the counts of an arrival ([`hyperband::rung::Verdict`] in stored form).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
@@ -405,14 +426,6 @@ impl Order {
             Self::Grant(GrantOrder::Request { n, .. }) => format!("grant-{n}"),
             Self::Grant(GrantOrder::Return { n, .. }) => format!("return-{n}"),
             Self::Notice(notice) => notice.action(),
-        }
-    }
-
-    /// Returns why the order stops a job, if it stops one.
-    pub fn stop_reason(&self) -> Option<StopWhy> {
-        match self {
-            Self::Stop { why, .. } => Some(*why),
-            Self::Start { .. } | Self::Read(_) | Self::Pool(_) | Self::Grant(_) | Self::Notice(_) => None,
         }
     }
 

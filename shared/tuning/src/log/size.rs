@@ -5,7 +5,9 @@ use search::{Domain, Parameter};
 use crate::definition::Definition;
 use crate::log::fact::{Fact, Recorded};
 use crate::log::reasons::{EndReason, TrialEnd};
-use crate::log::ruling::{AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, Ruling, SearchRuling};
+use crate::log::ruling::{
+    AttemptRuling, Booking, GrantOrder, Judged, NoticeOrder, Order, Ruling, SearchRuling,
+};
 use crate::unit::limits::{CURVE_POINTS_KEPT, MAX_MESSAGE_CHARS};
 
 /// Bytes for names, numbers and punctuation of one fact or ruling.
@@ -14,6 +16,8 @@ const FRAME_BYTES: usize = 400;
 const KEPT_BYTES: usize = 50;
 /// Bytes for the origin of a configuration.
 const ORIGIN_BYTES: usize = 200;
+/// Bytes for the comparison that stopped or promoted a trial.
+const JUDGED_BYTES: usize = 250;
 /// Bytes for the key of a job and its billed seconds.
 const BILL_BYTES: usize = 100;
 /// Bytes of a metric's place and value.
@@ -75,13 +79,15 @@ pub(crate) fn fact_bytes(recorded: &Recorded) -> usize {
 /// Returns an upper bound of the JSON size of a ruling, in bytes.
 pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
     let content = match ruling {
-        Ruling::Order(Order::Start { configuration, origin, limits, .. }) => {
+        Ruling::Order(Order::Start { configuration, origin, limits, promoted, .. }) => {
             let kept = if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0_usize };
             let drawn = if origin.is_some() { ORIGIN_BYTES } else { 0 };
-            configuration.0.iter().fold(kept.saturating_add(drawn), |sum: usize, (name, value)| {
+            let other = kept.saturating_add(drawn).saturating_add(judged_bytes(promoted.as_ref()));
+            configuration.0.iter().fold(other, |sum: usize, (name, value)| {
                 sum.saturating_add(text(name)).saturating_add(text(value))
             })
         }
+        Ruling::Order(Order::Stop { because, .. }) => judged_bytes(because.as_ref()),
         Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(message), .. })
         | Ruling::TuningEnding { why: EndReason::Failed(message) }
         | Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })) => {
@@ -96,8 +102,7 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         | Ruling::Booking(_)
         | Ruling::TuningEnding { .. }
         | Ruling::Order(
-            Order::Stop { .. }
-            | Order::Read(_)
+            Order::Read(_)
             | Order::Pool(_)
             | Order::Grant(GrantOrder::Request { .. })
             | Order::Notice(
@@ -109,6 +114,10 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         ) => 0,
     };
     FRAME_BYTES.saturating_add(content)
+}
+
+fn judged_bytes(judged: Option<&Judged>) -> usize {
+    if judged.is_some() { JUDGED_BYTES } else { 0 }
 }
 
 /// Returns an upper bound of the JSON size of the row that a ruling writes beside its step: an action, or the summary of
@@ -238,8 +247,17 @@ mod tests {
                 instances: ChoiceId(u32::MAX),
                 refit: true,
             },
+            promoted: Some(LARGEST_JUDGED),
         }
     }
+
+    const LARGEST_JUDGED: Judged = Judged {
+        bracket: BracketId(u32::MAX),
+        rung: RungId(u32::MAX),
+        level: Epochs(u32::MAX),
+        value: Some(-1.234_567_890_123e-300),
+        verdict: Verdict { rank: u32::MAX, seen: u32::MAX, allowed: u32::MAX, continues: false },
+    };
 
     #[test]
     fn a_ruling_is_never_larger_than_its_estimate() {
@@ -278,7 +296,11 @@ mod tests {
             }),
             Ruling::TuningEnding { why: EndReason::Failed(message.clone()) },
             Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::Failed(message) })),
-            Ruling::Order(Order::Stop { job: JOB, why: StopWhy::Rung { rung: RungId(u32::MAX) } }),
+            Ruling::Order(Order::Stop {
+                job: JOB,
+                why: StopWhy::Rung { rung: RungId(u32::MAX) },
+                because: Some(LARGEST_JUDGED),
+            }),
             Ruling::Attempt(AttemptRuling::AttemptAwaited {
                 job: JOB,
                 why: RetryWhy::RuntimeCutTooShort,

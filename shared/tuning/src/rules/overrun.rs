@@ -76,7 +76,9 @@ pub(crate) fn stop_other(definition: &Definition, state: &State) -> Option<Rulin
     // The refit starts last, but its model is the result.
     let youngest =
         others.min_by_key(|(key, trial, job)| (trial.refit().is_some(), Reverse((job.order.at, *key))));
-    youngest.map(|(job, _, _)| Ruling::Order(Order::Stop { job, why: StopWhy::CapExceeded { by } }))
+    youngest.map(|(job, _, _)| {
+        Ruling::Order(Order::Stop { job, why: StopWhy::CapExceeded { by }, because: None })
+    })
 }
 
 /// Returns when the next job has to stop.

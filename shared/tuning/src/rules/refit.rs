@@ -39,6 +39,7 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         reservation,
         round: 0,
         launch: Launch { resource: Some(best.resource), on_demand: false, instances, refit: true },
+        promoted: None,
     }))
 }
 

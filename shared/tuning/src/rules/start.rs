@@ -149,6 +149,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
                 instances,
                 refit: trial.refit().is_some(),
             },
+            promoted: trial.judged,
         }))
     })
 }
@@ -173,5 +174,6 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
             instances: quote.instances,
             ..Launch::default()
         },
+        promoted: None,
     }))
 }

@@ -64,6 +64,7 @@ fn order(definition: &Definition, state: &State) -> Option<Ruling> {
             (Status::Ending(_), None) => StopWhy::TuningEnding,
             (Status::Active | Status::Ended { .. }, None) => elsewhere().or_else(useless)?,
         };
-        Some(Ruling::Order(Order::Stop { job: key, why }))
+        let because = trial.judged.filter(|_| matches!(why, StopWhy::Rung { .. }));
+        Some(Ruling::Order(Order::Stop { job: key, why, because }))
     })
 }

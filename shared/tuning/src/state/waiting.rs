@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::log::fact::JobKey;
-use crate::log::ruling::{Ruling, SearchRuling};
+use crate::log::ruling::{Judged, Ruling, SearchRuling};
 use crate::scheduler::{Parked, Waiting};
 use crate::state::State;
 use crate::trial::summary::thinned;
@@ -51,11 +51,12 @@ impl State {
 }
 
 impl Trial {
-    /// Returns a waiting trial that is promoted `now`. It has no job yet.
-    pub(crate) fn promoted(waiting: Waiting, parked: &Parked, now: Time) -> Self {
+    /// Returns a waiting trial that was `judged` and is promoted `now`. It has no job yet.
+    pub(crate) fn promoted(waiting: Waiting, parked: &Parked, judged: Judged, now: Time) -> Self {
         let Waiting { bracket, round, rung, attempts, last_attempt_rung, epoch_ms, .. } = waiting;
         Self {
             curve: parked.curve.clone(),
+            judged: Some(judged),
             attempts,
             last_attempt_rung,
             past_attempts: attempts,

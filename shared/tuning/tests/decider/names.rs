@@ -30,7 +30,7 @@ fn p2_every_action_has_a_unique_id_and_other_rulings_have_none() {
     let id = |ruling: Ruling| ruling.order().map(Order::action);
     assert_eq!(id(start).as_deref(), Some("start-0-0-1"));
     assert_eq!(
-        id(Ruling::Order(Order::Stop { job, why: StopWhy::MaxResource })).as_deref(),
+        id(Ruling::Order(Order::Stop { job, why: StopWhy::MaxResource, because: None })).as_deref(),
         Some("stop-7-0-2")
     );
     assert_eq!(id(Ruling::Order(Order::Read(ReadOrder::Bill { job }))).as_deref(), Some("bill-7-0-2"));

@@ -172,7 +172,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                         out.insert(*trial);
                     }
                 }
-                Ruling::Order(Order::Stop { job, why: StopWhy::Rung { .. } }) => {
+                Ruling::Order(Order::Stop { job, why: StopWhy::Rung { .. }, .. }) => {
                     assert!(out.contains(&job.trial), "seed {seed}: stopped without a verdict");
                 }
                 Ruling::Order(Order::Start { job: JobKey { trial, .. }, .. }) => {

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
-use tuning::definition::{Definition, Scheduling};
-use tuning::log::fact::JobEnd;
+use tuning::definition::{Definition, Instances, Scheduling};
 use tuning::log::fact::JobEnd::Completed;
+use tuning::log::fact::{Fact, JobEnd, JobKey};
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
-use tuning::log::ruling::{AttemptRuling, Order, Ruling, SearchRuling};
+use tuning::log::ruling::{AttemptRuling, Judged, Order, Ruling, SearchRuling, Verdict};
 use tuning::scheduler::Arrival;
 use tuning::state::Status;
 use tuning::trial::Trial;
+use tuning::unit::epochs::Epochs;
 
 use crate::histories::{definitions, faults, play};
 use crate::support::build::*;
@@ -20,6 +21,7 @@ use crate::support::cases;
 use crate::support::run::Run;
 use crate::support::service::{Faults, value};
 use crate::support::world::World;
+use crate::waits::{done, on, two_rungs};
 
 /// Returns one full set of brackets: rungs at 1, 3, 9 epochs for 9, 3, 1 trials; at 3, 9 for 5, 1; at 9 for 3.
 fn one_set(scheduling: Scheduling) -> Definition {
@@ -144,6 +146,60 @@ fn a_bracket_whose_trials_all_fail_ends_and_the_tuning_continues() {
         assert!(tops.count() >= 1, "{scheduling:?}");
         run.check_end();
     }
+}
+
+/// Returns the start for rung 1 among `rulings`, and what promoted its trial.
+fn promoted(rulings: &[Ruling]) -> Option<(JobKey, Option<Judged>)> {
+    rulings.iter().find_map(|ruling| match ruling {
+        Ruling::Order(Order::Start { job, promoted, .. }) if job.rung == RungId(1) => Some((*job, *promoted)),
+        _ => None,
+    })
+}
+
+/// Each start with the numbers publishes an event, and a further attempt is no promotion.
+#[test]
+fn starts_have_what_promoted_their_trial_until_the_service_accepts_one() {
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.job.fallbacks = vec![Instances { count: 1, volume_gib: 0, rate: None }; 2];
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let first = promoted(&run.take(&done(20, on(2, 0), 4, 0.6)));
+    let verdict = Verdict { rank: 0, seen: 2, allowed: 1, continues: true };
+    let (bracket, rung, level) = (BracketId(0), RungId(0), Epochs(4));
+    let judged = Judged { bracket, rung, level, value: Some(0.6), verdict };
+    assert_eq!(first, Some((on(2, 1), Some(judged))));
+    // A quota blocks the first start, which is cancelled: no job of the rung existed.
+    let blocked = Fact::ActionDeferred {
+        job: on(2, 1),
+        not_before: at(60),
+        reason: "a limit is reached".to_owned(),
+        quota_exceeded: true,
+    };
+    run.take(&[recorded(21, blocked)]);
+    let second = promoted(&run.take(&[never_started(22, on(2, 1))]));
+    assert_eq!(second, Some((at_rung(2, 1, 3), Some(judged))));
+    // The service accepts the second job, which gets no instances.
+    let third = promoted(&run.take(&[described(30, at_rung(2, 1, 3), JobEnd::CapacityError, 0)]));
+    assert_eq!(third, Some((at_rung(2, 1, 4), None)));
+}
+
+#[test]
+fn only_a_stop_at_a_rung_has_its_numbers() {
+    let because = |run: &Run| {
+        run.rulings.iter().rev().find_map(|ruling| match ruling {
+            Ruling::Order(Order::Stop { why, because, .. }) => Some((*why, *because)),
+            _ => None,
+        })
+    };
+    let mut run = Run::new(&jobs(9, 4));
+    run.take(&[submitted()]);
+    run.take(&[logged(1, job(0), 1, 0.5)]);
+    run.take(&[logged(2, job(2), 1, 0.4)]);
+    let Some((StopWhy::Rung { rung }, Some(judged))) = because(&run) else { panic!("{:?}", run.rulings) };
+    assert_eq!((rung, judged.rung, judged.level, judged.value), (rung, rung, Epochs(1), Some(0.4)));
+    run.take(&[stop_requested(3)]);
+    assert_eq!(because(&run), Some((StopWhy::TuningEnding, None)));
 }
 
 fn scheduling() -> impl Strategy<Value = Scheduling> {

@@ -207,7 +207,7 @@ impl<'a> Trail<'a> {
                 let why = self.jobs.ordered(self.tuning, *job, state.now, *limits, *reservation);
                 entry(Kind::JobOrdered, job, words::ordered(definition, &why, *limits, *reservation))
             }
-            Order::Stop { job, why } if ours(job) => {
+            Order::Stop { job, why, .. } if ours(job) => {
                 entry(Kind::StopOrdered, job, words::stop(*why, &state.status))
             }
             Order::Read(ReadOrder::Bill { job }) if ours(job) => {

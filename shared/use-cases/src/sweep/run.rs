@@ -134,7 +134,7 @@ impl Run {
             Performed::Deferred(_) => counts.deferred += 1,
             Performed::Done(effect) => {
                 counts.done += 1;
-                counts.started += usize::from(*effect == Effect::Started);
+                counts.started += usize::from(matches!(effect, Effect::Started { .. }));
                 counts.stopped += usize::from(matches!(effect, Effect::Stopped { .. }));
                 if *effect == Effect::LogCut {
                     self.swept.logs_cut.push((id.to_owned(), action.to_owned()));

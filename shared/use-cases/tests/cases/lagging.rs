@@ -108,7 +108,10 @@ fn a_job_is_adopted_as_soon_as_its_tags_are_visible() {
         ("hyperband:tuning", &job.1),
         ("hyperband:decision", decision.as_str()),
     ];
-    assert_eq!(perform(&job, &at(NOW + 20_000, Some(&ours))), Performed::Done(Effect::Started));
+    assert_eq!(
+        perform(&job, &at(NOW + 20_000, Some(&ours))),
+        Performed::Done(Effect::Started { promoted: None })
+    );
 }
 
 fn decision_of(order: &Order) -> String {

@@ -78,7 +78,7 @@ fn a_long_refusal_is_recorded() {
 
 #[test]
 fn a_long_reason_to_defer_is_recorded() {
-    let stop = Order::Stop { job: JOB, why: tuning::log::reasons::StopWhy::TuningEnding };
+    let stop = Order::Stop { job: JOB, why: tuning::log::reasons::StopWhy::TuningEnding, because: None };
     let (performed, fact) = perform(stop);
     let Fact::ActionDeferred { reason, .. } = fact else { panic!("{performed:?}") };
     assert!(matches!(performed, Performed::Deferred(_)), "{performed:?}");

@@ -63,7 +63,7 @@ impl Stack {
             ..Script::default()
         };
         let service = Service::new(&TestClock::at(NOW), script);
-        let bus = TestBus { accepts: true };
+        let bus = TestBus { accepts: true, ..TestBus::default() };
         let actuator = Actuator { bus, ..actuator(&Arc::new(table.clone()), &service) };
         Self { table, service, actuator, id }
     }
@@ -122,7 +122,7 @@ fn job(trial: u32) -> JobKey {
 }
 
 fn stop_of(trial: u32) -> Order {
-    Order::Stop { job: job(trial), why: StopWhy::TuningEnding }
+    Order::Stop { job: job(trial), why: StopWhy::TuningEnding, because: None }
 }
 
 fn rest_of(trial: u32) -> Order {
@@ -154,7 +154,7 @@ fn regression_stops_and_starts_do_not_wait_for_logs() {
     };
     assert_eq!([first, second, third, fourth], [&stop, "start-0-0-1", &bill, &rest]);
     assert!(matches!(stopped, Performed::Done(Effect::Stopped { .. })), "{stopped:?}");
-    assert_eq!(started, &Performed::Done(Effect::Started));
+    assert_eq!(started, &Performed::Done(Effect::Started { promoted: None }));
     assert_eq!(billed, &Performed::Done(Effect::Other));
     assert!(stack.knows("described#7-0-1"));
     // A few pages were read. The sweeper, which does not delay a stop, reads all.
@@ -214,7 +214,7 @@ fn regression_the_next_batch_does_not_wait_for_starts() {
     now(stack.actuator.handle_handing_over(&payloads[0], &third, || true, &mut acts));
     assert!(third.payloads.into_inner().unwrap().is_empty());
     assert_eq!(stack.calls(), ["create"]);
-    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
+    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started { promoted: None })));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_start_that_is_not_handed_over_is_performed_here_and_one_that_is_performed_t
     let mut acts = ActionBatch::default();
     let event = stack.event(&["start-0-0-1"]);
     now(stack.actuator.handle_handing_over(&event, &another, || true, &mut acts));
-    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started)));
+    assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(Effect::Started { promoted: None })));
     let kept = acts.parts[0].done.kept.as_deref();
     assert_eq!(kept, Some("no other invocation took the starts: no answer"));
     let (payload, mut acts) = (another.payloads.into_inner().unwrap().remove(0), ActionBatch::default());

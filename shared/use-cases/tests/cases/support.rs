@@ -75,11 +75,13 @@ impl Timer for TestClock {
 pub(crate) struct TestBus {
     /// Whether the test allows events.
     pub(crate) accepts: bool,
+    pub(crate) published: Mutex<Vec<Value>>,
 }
 
 impl Bus for TestBus {
-    async fn publish(&self, kind: &str, _: &Value) -> Result<(), BusError> {
+    async fn publish(&self, kind: &str, detail: &Value) -> Result<(), BusError> {
         assert!(self.accepts, "unexpected event: {kind}");
+        self.published.lock().unwrap().push(detail.clone());
         Ok(())
     }
 }
@@ -315,5 +317,6 @@ pub(crate) fn start_of(job: JobKey) -> Order {
         reservation: MicroUsd(1),
         round: 0,
         launch: Launch::default(),
+        promoted: None,
     }
 }

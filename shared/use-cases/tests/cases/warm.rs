@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use port_tests::memory::MemoryTable;
 use serde_json::json;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
-use tuning::log::ruling::{Order, ReadOrder};
+use tuning::log::reasons::StopWhy;
+use tuning::log::ruling::{Judged, Order, ReadOrder, Verdict};
 use tuning::step::Step;
-use tuning::unit::ids::{RungId, TrialId};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
 use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::perform::{ActionBatch, Effect, Performed};
@@ -22,12 +24,14 @@ use wire::stored::{self, ACTION_PREFIX};
 
 use crate::looks::world::{BEGIN, World, now, request};
 use crate::support::{
-    Script, Service, TestClock, action_row, actuator, description, order, table_with_tuning,
+    Script, Service, TestBus, TestClock, action_row, actuator, description, order, start_of,
+    table_with_tuning,
 };
 
-/// The in-memory table, which counts reads of heads, of actions, and queries.
+/// The in-memory table, which counts reads: all, of heads, of actions, and queries.
 struct Counting {
     table: MemoryTable,
+    gets: AtomicUsize,
     heads: AtomicUsize,
     actions: AtomicUsize,
     queries: AtomicUsize,
@@ -35,6 +39,7 @@ struct Counting {
 
 impl Table for Counting {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
+        self.gets.fetch_add(1, Ordering::Relaxed);
         self.heads.fetch_add(usize::from(key.sk == stored::HEAD), Ordering::Relaxed);
         self.actions.fetch_add(usize::from(key.pk.starts_with(ACTION_PREFIX)), Ordering::Relaxed);
         self.table.get(key).await
@@ -53,8 +58,8 @@ impl Table for Counting {
 
 impl Counting {
     fn of(table: &MemoryTable) -> Arc<Self> {
-        let [heads, actions, queries] = [0; 3].map(AtomicUsize::new);
-        Arc::new(Self { table: table.clone(), heads, actions, queries })
+        let [gets, heads, actions, queries] = [0; 4].map(AtomicUsize::new);
+        Arc::new(Self { table: table.clone(), gets, heads, actions, queries })
     }
 }
 
@@ -221,5 +226,50 @@ fn an_actuator_reads_the_row_of_an_action_only_if_the_record_is_stale() {
         now(actuator.handle(&event, || true, &mut acts));
         assert_eq!(acts.parts[0].done.performed, Some(Performed::Done(performed)));
         assert_eq!(counting.actions.load(Ordering::Relaxed), reads);
+    }
+}
+
+/// The event of a decision needed up to eighteen reads. Now the only read is that of the definition, for the request to
+/// create a job.
+#[test]
+fn the_event_of_a_decision_reads_nothing() {
+    let job = JobKey::new(3, 1, 2);
+    let verdict = Verdict { rank: 1, seen: 9, allowed: 3, continues: true };
+    let (bracket, rung) = (BracketId(1), RungId(0));
+    let judged = Judged { bracket, rung, level: Epochs(4), value: None, verdict };
+    let stop = Order::Stop { job, why: StopWhy::Rung { rung }, because: Some(judged) };
+    let mut start = start_of(job);
+    let Order::Start { promoted, .. } = &mut start else { unreachable!("a start") };
+    *promoted = Some(judged);
+    for (ordered, word, reads) in [(stop, "Stopped", 0), (start, "Promoted", 1)] {
+        let (table, id) = table_with_tuning(BEGIN);
+        let action = order(&table, &id, ordered);
+        let row = action_row(&table, &id, &action).row(&id);
+        let event = encode_payload([encode_record(1, RecordKind::Insert, &row.key, Some(&row))]);
+        let script = Script { create: Some(Ok(())), stop: Some(Ok(())), ..Script::default() };
+        let service = Service::new(&TestClock::at(BEGIN), script);
+        let counting = Counting::of(&table);
+        let mut actuator = actuator(&counting, &service);
+        actuator.bus = TestBus { accepts: true, ..TestBus::default() };
+        now(actuator.handle(&event, || true, &mut ActionBatch::default()));
+        let published = actuator.bus.published.lock().unwrap();
+        let expected = json!({
+            "HyperParameterTuningJobName": id.rsplit_once('-').unwrap().0,
+            "TuningId": id,
+            "TrainingJobName": format!("{id}-3-1-2"),
+            "Decision": word,
+            "Trial": 3,
+            "Bracket": 1,
+            "Rung": 0,
+            "Resource": 4,
+            "ObjectiveValue": null,
+            "Rank": 2,
+            "Compared": 9,
+            "MayGoOn": 3,
+            "Time": BEGIN,
+        });
+        assert_eq!(*published, [expected]);
+        let made = [&counting.gets, &counting.queries].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(made, [reads, 0], "{word}");
     }
 }

@@ -59,7 +59,7 @@ fn render_order(order: &Order) -> String {
             let pool = if limits.keep_alive_seconds > 0 { ", with pool" } else { "" };
             format!("start {job}{to}{how}{on}{purpose}{pool}")
         }
-        Order::Stop { job, why } => format!("stop {job}: {}", stop(*why)),
+        Order::Stop { job, why, .. } => format!("stop {job}: {}", stop(*why)),
         Order::Read(ReadOrder::Bill { job }) => format!("bill {job}"),
         Order::Read(ReadOrder::Rest { job, .. }) => format!("read rest {job}"),
         Order::Read(ReadOrder::Log { job, .. }) => format!("read log {job}"),

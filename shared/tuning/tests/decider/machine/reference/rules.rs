@@ -248,7 +248,7 @@ impl Reference {
                 assert_eq!(reservation.0, self.worst_case());
                 self.started(*job, bracket.index(), now);
             }
-            Order::Stop { job, why } => {
+            Order::Stop { job, why, .. } => {
                 let quota = *why == StopWhy::Quota;
                 let due = if quota { self.must_cancel(*job, now) } else { self.may_stop(*job) };
                 assert!(self.may_run().contains(job) && due, "{ruling:?}");
