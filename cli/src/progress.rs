@@ -73,7 +73,7 @@ impl Progress {
         else {
             return String::new();
         };
-        let mut causes = follower.state.failures.causes.iter();
+        let mut causes = follower.state.results.failures.causes.iter();
         if !causes.any(|cause| cause.by_program && cause.job == *job) {
             return String::new();
         }

@@ -51,7 +51,7 @@ impl Bars {
         let Follower { tuning, state, .. } = follower;
         self.remember_best(state);
         let now = SystemClock.now();
-        let ended = state.launched.saturating_sub(state.running());
+        let ended = state.results.launched.saturating_sub(state.running());
         let (began, before) = *self.began.get_or_insert((now, ended));
         let view = View {
             definition: &tuning.definition,
@@ -65,12 +65,12 @@ impl Bars {
     }
 
     fn remember_best(&mut self, state: &State) {
-        let Some(trial) = state.incumbent.as_ref().map(|best| best.trial) else { return };
+        let Some(trial) = state.search.incumbent.as_ref().map(|best| best.trial) else { return };
         if self.best.as_ref().is_some_and(|(known, _)| *known == trial) {
             return;
         }
         let live = state.trials.get(trial).map(|trial| &trial.configuration);
-        let concluded = state.best.as_deref().filter(|best| best.job.trial == trial);
+        let concluded = state.results.best.as_deref().filter(|best| best.job.trial == trial);
         let found = live.or(concluded.map(|best| &best.configuration));
         self.best = found.map(|configuration| (trial, configuration.clone()));
     }

@@ -103,11 +103,11 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         Status::Active if free => {}
         Status::Active | Status::Ended { .. } => return None,
     }
-    if let Some(lack) = &state.lack {
+    if let Some(lack) = &state.capacity.lack {
         let wait = duration((lack.until - state.now).0);
         return Some(format!("no instances are available; next attempt in {wait}"));
     }
-    if let Some(until) = state.no_start_before.filter(|until| *until > state.now) {
+    if let Some(until) = state.capacity.no_start_before.filter(|until| *until > state.now) {
         return Some(format!(
             "the training service deferred a start; next attempt in {}",
             duration((until - state.now).0)
@@ -118,7 +118,7 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
     if let Some(limit) = limit.filter(|limit| state.instances(definition).saturating_add(next) > *limit) {
         return Some(format!("MaxInstances {limit} are in use"));
     }
-    let ledger = &state.ledger;
+    let ledger = &state.money.ledger;
     let least = definition.worst_case(definition.limits_for(MIN_RUNTIME_SECONDS), ChoiceId(0))?;
     let left = ledger.cap?.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
     (left < least.0).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
@@ -195,7 +195,7 @@ fn phase(job: &Job) -> Option<&'static str> {
 fn waiting_row(definition: &Definition, state: &State) -> Option<String> {
     definition.promotes()?;
     let mut by_level: BTreeMap<u32, u32> = BTreeMap::new();
-    for trial in state.waiting.values() {
+    for trial in state.search.waiting.values() {
         let count = by_level.entry(definition.level(trial.bracket, trial.rung).0).or_default();
         *count = count.saturating_add(1);
     }
@@ -215,8 +215,9 @@ fn totals_row(view: &View<'_>, narrow: bool) -> String {
     let jobs = state.jobs().filter(|(_, _, job)| job.holds_slot());
     let (waiting, running): (Vec<_>, Vec<_>) = jobs.partition(|(_, _, job)| phase(job) == Some("waiting"));
     let wait = if waiting.is_empty() { String::new() } else { format!(", {} waiting", waiting.len()) };
-    let mut parts = vec![format!("jobs {} of {planned}, {} running{wait}", state.launched, running.len())];
-    let ledger = &state.ledger;
+    let mut parts =
+        vec![format!("jobs {} of {planned}, {} running{wait}", state.results.launched, running.len())];
+    let ledger = &state.money.ledger;
     // Without a price, costs are unknown, unless a stack reports them.
     if definition.job.rate.is_some() || ledger.cap.is_some() || ledger.spent.0 != 0 {
         let cap = ledger.cap.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
@@ -227,7 +228,7 @@ fn totals_row(view: &View<'_>, narrow: bool) -> String {
         });
     }
     let elapsed = duration(*elapsed_ms);
-    let ended = state.launched.saturating_sub(state.running());
+    let ended = state.results.launched.saturating_sub(state.running());
     parts.push(match remaining_ms(ended, planned, view.shown) {
         Some(left) if narrow => format!("~{} left", duration(left)),
         Some(left) => format!("{elapsed}, about {} left", duration(left)),
@@ -244,7 +245,7 @@ fn remaining_ms(ended: u32, planned: u32, (shown_ms, before): (i64, u32)) -> Opt
 }
 
 fn best_row(view: &View<'_>) -> String {
-    let Some(best) = &view.state.incumbent else { return "best: none yet".to_owned() };
+    let Some(best) = &view.state.search.incumbent else { return "best: none yet".to_owned() };
     let number = style(value(best.value)).for_stderr().bold();
     let configuration = view.best.map_or_else(String::new, |best| format!(": {}", rounded(best)));
     format!("best {number} (trial {}, epoch {}){configuration}", best.trial, best.resource)

@@ -79,7 +79,7 @@ impl<'a> Steps<'a> {
             }
         }
         let totals = &described.controller.totals;
-        let ledger = &mut self.follower.state.ledger;
+        let ledger = &mut self.follower.state.money.ledger;
         (ledger.spent, ledger.reserved, ledger.cap) = (totals.spent_usd, totals.reserved_usd, totals.cap_usd);
         Ok(Update { news, ended: described.base.is_ended() })
     }

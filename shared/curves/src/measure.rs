@@ -276,7 +276,7 @@ impl<'t> Measure<'t> {
         let (last_start, busy) = self.last_start;
         let (promotions, waited) = self.promotions;
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
-        let cap = state.ledger.cap;
+        let cap = state.money.ledger.cap;
         Outcome {
             seed,
             training_jobs: self.jobs,
@@ -284,7 +284,7 @@ impl<'t> Measure<'t> {
             epochs: self.epochs,
             end_seconds: seconds(self.now),
             slots_used: share(seconds(busy), seconds(last_start)),
-            cap_spent: cap.map(|cap| share(amount(state.ledger.spent.0), amount(cap.0))),
+            cap_spent: cap.map(|cap| share(amount(state.money.ledger.spent.0), amount(cap.0))),
             epochs_unopposed: share(amount(self.unopposed), amount(self.epochs)),
             trials_at_max: u32::try_from(self.at_max.len()).unwrap_or(u32::MAX),
             jobs_cut: self.cut,

@@ -70,7 +70,7 @@ impl Live {
             money_known: 0,
             events_known: 0,
         };
-        let ledger = &live.follower.state.ledger;
+        let ledger = &live.follower.state.money.ledger;
         let amounts = (ledger.spent, ledger.reserved, ledger.cap);
         live.note_money(created, amounts);
         live.money_known = live.money.len();
@@ -171,7 +171,7 @@ impl Live {
             self.note_event(event.at, &event.what);
         }
         if self.is_priced() {
-            let ledger = &self.follower.state.ledger;
+            let ledger = &self.follower.state.money.ledger;
             let amounts = (ledger.spent, ledger.reserved, ledger.cap);
             self.note_money(step.at.0, amounts);
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tuning::change::fold::fold;
 use tuning::log::fact::{Fact, JobKey, JobPhase};
 use tuning::log::ruling::{AttemptRuling, Booking, Ruling, SearchRuling};
-use tuning::state::{Incumbent, State};
+use tuning::state::State;
+use tuning::state::search::Incumbent;
 use tuning::step::Step;
 use tuning::trial::summary::JobSummary;
 use tuning::trial::summary::full_summary;
@@ -166,7 +167,7 @@ impl Follower {
     /// Applies the next step and returns its events.
     pub fn take(&mut self, step: &Step) -> Vec<Event> {
         let definition = &self.tuning.definition;
-        let best_before = self.state.incumbent.as_ref().map(|best| best.trial);
+        let best_before = self.state.search.incumbent.as_ref().map(|best| best.trial);
         let noticed_before = Notice::of_tuning(definition, &self.state);
         let mut whats = Vec::new();
         for recorded in &step.facts {
@@ -176,7 +177,7 @@ impl Follower {
         let noticed = Notice::of_tuning(definition, &self.state).into_iter();
         let new = noticed.filter(|notice| noticed_before.iter().all(|known| known.code != notice.code));
         whats.extend(new.map(|notice| What::Noticed(Box::new(notice))));
-        let best = self.state.incumbent.as_ref();
+        let best = self.state.search.incumbent.as_ref();
         // The same trial improves nearly every epoch.
         let improved = best.filter(|best| Some(best.trial) != best_before);
         whats.extend(improved.cloned().map(What::Improved));

@@ -51,11 +51,6 @@ pub struct Observation {
 pub struct History(BTreeMap<u32, Observation>);
 
 impl History {
-    /// Returns whether no trial is known.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns the trials with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Observation)> {
         self.0.iter().map(|(trial, observation)| (*trial, observation))

@@ -175,14 +175,14 @@ fn main() {
         for ruling in &rulings {
             service.perform(ruling);
         }
-        if state.launched >= mark.0 || state.is_ended() {
+        if state.results.launched >= mark.0 || state.is_ended() {
             let (count, spent) = (facts - mark.1, time.saturating_sub(mark.2));
             let each = spent.as_nanos() / u128::from(count.max(1));
             let bytes = serde_json::to_string(&state).map_or(0, |text| text.len());
             let rate = 1_000_000_000_u128.checked_div(each).unwrap_or(0);
             println!(
                 "{:>8} {facts:>10} {rate:>12} {:>10}.{:03} {bytes:>12}",
-                state.launched,
+                state.results.launched,
                 each / 1_000,
                 each % 1_000
             );
@@ -193,6 +193,6 @@ fn main() {
         }
     }
     let arrivals: usize =
-        state.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum();
+        state.search.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum();
     println!("{steps} steps, {facts} facts, {arrivals} arrivals at rungs; the decider took {time:?}");
 }

@@ -13,25 +13,25 @@ use crate::unit::scan::count_entry;
 
 /// Returns a description of the first invariant that `state` breaks.
 pub fn broken(definition: &Definition, state: &State) -> Option<String> {
-    let ledger = &state.ledger;
+    let ledger = &state.money.ledger;
     // P1. What was booked above a reservation, or before the cap was lowered, stands.
     if !ledger.within_cap() {
         return Some(format!("spent {} plus reserved {} exceeds the cap", ledger.spent, ledger.reserved));
     }
-    let granted = ledger.granted.map(|_| state.grants.total());
+    let granted = ledger.granted.map(|_| state.money.grants.total());
     if granted != ledger.granted {
         return Some(format!("the grants sum to {granted:?}, but the ledger has {:?}", ledger.granted));
     }
     let open = state.billed_jobs().filter(|(_, job)| !job.is_closed());
     let jobs = open.fold(MicroUsd::ZERO, |sum, (_, job)| sum.plus(job.bill.reservation));
-    let sum = state.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
+    let sum = state.money.pools.iter().fold(jobs, |sum, pool| sum.plus(pool.reservation));
     if sum != ledger.reserved {
         return Some(format!(
             "the reservations of open jobs and warm pools sum to {sum}, but the ledger has {}",
             ledger.reserved
         ));
     }
-    for cohort in &state.cohorts {
+    for cohort in &state.search.cohorts {
         if let Some(rung) = cohort.overfull(definition) {
             let CohortId { bracket, round } = cohort.id;
             return Some(format!(
@@ -43,11 +43,13 @@ pub fn broken(definition: &Definition, state: &State) -> Option<String> {
     if state.running() > definition.limits.max_parallel.max(state.changes.most_parallel) {
         return Some(format!("{} jobs run at once, more than allowed", state.running()));
     }
-    if state.launched > definition.limits.max_jobs {
-        return Some(format!("{} jobs were launched, more than allowed", state.launched));
+    if state.results.launched > definition.limits.max_jobs {
+        return Some(format!("{} jobs were launched, more than allowed", state.results.launched));
     }
-    let trials_are_over = state.trials.is_empty() && state.waiting.is_empty();
-    if state.is_ended() && !(trials_are_over && state.billing.is_empty() && state.pools.is_empty()) {
+    let trials_are_over = state.trials.is_empty() && state.search.waiting.is_empty();
+    if state.is_ended()
+        && !(trials_are_over && state.money.billing.is_empty() && state.money.pools.is_empty())
+    {
         return Some("the tuning ended with live trials or open bills".to_owned());
     }
     None
@@ -64,7 +66,7 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             let may = known.is_some_and(|(trial, place)| {
                 let level = definition.level(place.cohort.bracket, place.rung);
                 let arrival = rival(definition.plan().rule(), (*number, *value));
-                let arrived = || state.rungs_at(definition, level).map(|rung| &rung.arrivals);
+                let arrived = || state.search.rungs_at(definition, level).map(|rung| &rung.arrivals);
                 let rank: usize = arrived().map(|arrived| better(definition, arrived, arrival)).sum();
                 let seen = arrived().map(Vec::len).sum::<usize>().saturating_add(1);
                 let allowed = index(definition.plan().rule().allowed(count(seen)));
@@ -82,23 +84,24 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             ..
         }) => {
             let for_target = state.finalist == Some(*number);
-            let may = state.waiting.get(number).filter(|trial| trial.rung == *rung).is_some_and(|trial| {
-                let known = state.rung(trial.place());
-                let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
-                let arrival = (*number, *value);
-                let rank = better(definition, arrived, arrival);
-                let right = index(verdict.rank) == rank && verdict.continues;
-                rank < index(verdict.allowed)
-                    && right
-                    && *reached_target == for_target
-                    && value.is_some()
-                    && arrived.get(rank) == Some(&arrival)
-            });
+            let may =
+                state.search.waiting.get(number).filter(|trial| trial.rung == *rung).is_some_and(|trial| {
+                    let known = state.search.rung(trial.place());
+                    let arrived = known.map_or(&[][..], |rung| &rung.arrivals);
+                    let arrival = (*number, *value);
+                    let rank = better(definition, arrived, arrival);
+                    let right = index(verdict.rank) == rank && verdict.continues;
+                    rank < index(verdict.allowed)
+                        && right
+                        && *reached_target == for_target
+                        && value.is_some()
+                        && arrived.get(rank) == Some(&arrival)
+                });
             (!may).then(|| format!("trial {number} must not be promoted"))
         }
         Ruling::Order(Order::Start { job, reservation, launch, .. }) => {
             let open = state.status == Status::Active || (launch.refit && !state.is_ended());
-            let fits = state.ledger.fits(*reservation) && open;
+            let fits = state.money.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} must not start"))
         }
         Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::RungReached { .. })

@@ -32,7 +32,7 @@ pub(crate) fn worst_case(
     instances: ChoiceId,
 ) -> MicroUsd {
     let bare = definition.worst_case(limits, instances).unwrap_or(MicroUsd::ZERO);
-    bare.plus(state.ledger.margin)
+    bare.plus(state.money.ledger.margin)
 }
 
 impl Quote {
@@ -46,8 +46,11 @@ impl Quote {
     /// short.
     fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
         let fits = |quote: &Self| fits_cap(definition, state, quote.worst_case);
-        let patient =
-            state.lack.as_ref().map(|_| Self::with(definition, state, definition.patient(self.limits)));
+        let patient = state
+            .capacity
+            .lack
+            .as_ref()
+            .map(|_| Self::with(definition, state, definition.patient(self.limits)));
         patient.filter(fits).or(Some(self).filter(fits))
     }
 
@@ -85,15 +88,15 @@ impl Quote {
     /// unknown, the job gets what its share among all slots pays for.
     fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
         let usual = Self::with(definition, state, definition.limits_for(runtime.usual));
-        let (Some(least), Some(left)) = (runtime.least, state.ledger.available()) else {
+        let (Some(least), Some(left)) = (runtime.least, state.money.ledger.available()) else {
             return usual.paid(definition, state);
         };
         let left = left.minus(reserve(definition, state));
         let shortest = Self::with(definition, state, definition.limits_for(least)).worst_case;
         let share = left.shared_by(free_slots(definition, state));
-        let amount = share.max(shortest).min(left).minus(state.ledger.margin);
+        let amount = share.max(shortest).min(left).minus(state.money.ledger.margin);
         let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
-        let even_share = left.shared_by(state.max_parallel(definition)).minus(state.ledger.margin);
+        let even_share = left.shared_by(state.max_parallel(definition)).minus(state.money.ledger.margin);
         let generous = definition.longest_within(even_share, runtime.usual..=runtime.most, usual.instances);
         let seconds = generous.unwrap_or(seconds);
         Self::with(definition, state, definition.limits_for(seconds)).paid(definition, state)
@@ -166,5 +169,5 @@ pub(crate) fn reserve(definition: &Definition, state: &State) -> MicroUsd {
 
 /// Returns whether the cap allows `amount` more besides the money reserved for the refit.
 pub(crate) fn fits_cap(definition: &Definition, state: &State, amount: MicroUsd) -> bool {
-    state.ledger.fits_cap(amount.plus(reserve(definition, state)))
+    state.money.ledger.fits_cap(amount.plus(reserve(definition, state)))
 }

@@ -42,7 +42,7 @@ pub struct Advance {
     /// Whether the step was full before all rulings were made: call [`advance`] again, even without facts.
     pub has_more: bool,
     /// A job whose row has the configuration of a trial to promote. Drop the state and the step, and call [`advance`]
-    /// again with a state that [`State::bring`] has given that trial.
+    /// again with a state that [`Search::bring`](crate::state::search::Search::bring) has given that trial.
     pub missing: Option<JobKey>,
 }
 
@@ -97,7 +97,7 @@ fn rule(
         if rulings.len() >= MAX_RULINGS_PER_STEP || bytes >= STEP_BYTES {
             return Some(Stopped::Full);
         }
-        if let Some(job) = state.lacks(&ruling) {
+        if let Some(job) = state.search.lacks(&ruling) {
             return Some(Stopped::Missing(job));
         }
         let failed_already = matches!(state.status, Status::Ending(EndReason::Failed(_)));
@@ -149,7 +149,7 @@ fn failed(message: &str) -> Ruling {
 
 /// Returns the jobs whose rows have the trials that `step` promotes and `state`, the one before it, lacks.
 pub fn missing(state: &State, step: &Step) -> Vec<JobKey> {
-    step.rulings.iter().filter_map(|ruling| state.lacks(ruling)).collect()
+    step.rulings.iter().filter_map(|ruling| state.search.lacks(ruling)).collect()
 }
 
 /// Applies a recorded `step` to the state before it, which has all trials that the step promotes (see [`missing`]).

@@ -110,7 +110,7 @@ async fn present_cap<T: Table>(store: &Store<T>, id: &str) -> Result<Option<Opti
     // Facts expire, the oldest first. So the newest stored change is the newest of all.
     let newest =
         changes.max_by(|(at, key, _), (other_at, other_key, _)| (at, key).cmp(&(other_at, other_key)));
-    Ok(Some(newest.map_or(loaded.state.ledger.cap, |(_, _, cap)| Some(cap))))
+    Ok(Some(newest.map_or(loaded.state.money.ledger.cap, |(_, _, cap)| Some(cap))))
 }
 
 /// Rejects a cap for a tuning without a price.

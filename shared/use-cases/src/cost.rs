@@ -112,7 +112,7 @@ impl Listed {
         summaries.dedup_by_key(|summary| summary.job);
         for summary in summaries.iter_mut().filter(|summary| summary.cost.is_none()) {
             // A bill above its reservation has raised the others.
-            let billed = state.billing.iter().find(|(key, _)| *key == summary.job);
+            let billed = state.money.billing.iter().find(|(key, _)| *key == summary.job);
             summary.reservation = billed.map_or(summary.reservation, |(_, job)| job.bill.reservation);
         }
         Ok(Some(Self { loaded, summaries, next_token: rows.next }))
@@ -122,7 +122,7 @@ impl Listed {
     fn page(self, bills: impl IntoIterator<Item = Bill>) -> CostPage {
         let (tuning, state) = (&self.loaded.tuning, &self.loaded.state);
         let pools: BTreeMap<JobKey, MicroUsd> =
-            state.pools.iter().map(|pool| (pool.job, pool.reservation)).collect();
+            state.money.pools.iter().map(|pool| (pool.job, pool.reservation)).collect();
         let costs = self.summaries.iter().zip(bills).map(|(summary, bill)| {
             let pool = pools.get(&summary.job).copied();
             job_cost(tuning, training_job_name(&tuning.id, summary.job), summary, pool, &bill)
@@ -145,8 +145,8 @@ fn live(tuning: &Tuning, state: &State, after: Option<&str>, last: Option<&str>)
 }
 
 fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
-    let ledger = &state.ledger;
-    let by_month = state.grants.by_month.iter();
+    let ledger = &state.money.ledger;
+    let by_month = state.money.grants.by_month.iter();
     LedgerView {
         cap_usd: ledger.cap,
         spent_usd: ledger.spent,

@@ -142,7 +142,7 @@ async fn best_model<T: Table>(
     };
     let refit = refit.as_ref().map(stored::job).transpose()?;
     let completed = refit.as_ref().filter(|job| job.end == Some(JobEnd::Completed));
-    Ok(completed.or(state.best.as_deref()).map(|job| {
+    Ok(completed.or(state.results.best.as_deref()).map(|job| {
         let training_job_name = training_job_name(&tuning.id, job.job);
         let location = place.model(&tuning.request, &training_job_name);
         BestModel {
@@ -220,15 +220,15 @@ fn end(state: &State) -> (Option<&EndReason>, Option<Time>) {
 
 fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
     let (why, ended) = end(state);
-    let best = state.incumbent.as_ref();
+    let best = state.search.incumbent.as_ref();
     Totals {
         submitter: tuning.submitter.clone(),
-        spent_usd: state.ledger.spent,
-        reserved_usd: state.ledger.reserved,
-        granted_usd: state.ledger.granted,
-        cap_usd: state.ledger.cap,
+        spent_usd: state.money.ledger.spent,
+        reserved_usd: state.money.ledger.reserved,
+        granted_usd: state.money.ledger.granted,
+        cap_usd: state.money.ledger.cap,
         price_unknown: tuning.definition.job.rate.is_none(),
-        training_jobs_launched: state.launched,
+        training_jobs_launched: state.results.launched,
         best_seen: best.and_then(|best| {
             Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource.0 })
         }),
@@ -248,7 +248,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     let Loaded { tuning, state, .. } = loaded;
     let base = base(loaded, place, status);
     let (why, ended) = end(state);
-    let best = state.best.as_deref().map(|best| {
+    let best = state.results.best.as_deref().map(|best| {
         let mut shown = jobs::shown(tuning, place, best);
         if let Some(last) = &mut shown.final_objective {
             last.direction = Some(tuning.request.objective());
@@ -268,7 +268,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
         best_training_job: best,
         consumed_resources: ConsumedResources::of(&base),
         tuning_job_completion_details: tuning.definition.limits.not_improving.map(|_| CompletionDetails {
-            not_improving: state.since_improved,
+            not_improving: state.search.since_improved,
             converged_ms: base.ended_ms.filter(|_| has_converged(tuning, state)),
         }),
         controller: TuningController {
@@ -278,7 +278,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             waiting_for: waiting_for(state),
             best_model: None,
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
-            trials_started: state.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
+            trials_started: state.search.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
             trials_training: tuning
                 .definition
                 .promotes()
@@ -295,15 +295,15 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
 /// Returns whether the search has ended because so many results in a row did not improve the best value that it has
 /// converged.
 fn has_converged(tuning: &Tuning, state: &State) -> bool {
-    let enough = tuning.request.convergence_jobs().is_some_and(|jobs| state.since_improved >= jobs);
+    let enough = tuning.request.convergence_jobs().is_some_and(|jobs| state.search.since_improved >= jobs);
     enough && end(state).0 == Some(&EndReason::NotImproving)
 }
 
 /// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
 /// does not control.
 fn waiting_for(state: &State) -> Option<WaitingFor> {
-    let since = state.billing.iter().map(|(_, job)| job.bill.read_at().unwrap_or(Time::EPOCH)).min();
-    if let Some(since) = since.filter(|_| state.trials.is_empty() && state.waiting.is_empty()) {
+    let since = state.money.billing.iter().map(|(_, job)| job.bill.read_at().unwrap_or(Time::EPOCH)).min();
+    if let Some(since) = since.filter(|_| state.trials.is_empty() && state.search.waiting.is_empty()) {
         let (reason, since_ms) = ("Bills".to_owned(), since.0);
         return Some(WaitingFor { reason, since_ms, next_attempt_ms: None, message: None });
     }
@@ -311,10 +311,11 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
         return None;
     }
     let quota = state
+        .capacity
         .deferral
         .as_ref()
         .and_then(|deferral| Some((deferral.quota_since?, deferral.last_answer.clone())));
-    if let Some(lack) = &state.lack {
+    if let Some(lack) = &state.capacity.lack {
         let next_attempt_ms = Some(lack.until.0);
         Some(WaitingFor {
             reason: "Capacity".to_owned(),
@@ -328,11 +329,11 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
     } else if let Some(message) = doubt(state) {
         Some(WaitingFor {
             reason: "RunningTrials".to_owned(),
-            since_ms: state.fruitless.at.0,
+            since_ms: state.results.fruitless.at.0,
             next_attempt_ms: None,
             message: Some(failure_reason(&message)),
         })
-    } else if let Some(denied) = state.grants.denied {
+    } else if let Some(denied) = state.money.grants.denied {
         Some(WaitingFor {
             reason: "MonthlyCap".to_owned(),
             since_ms: denied.since.0,
@@ -364,21 +365,21 @@ fn untaken_start(state: &State) -> Option<(Time, Option<&(Time, String)>)> {
 
 /// Returns the causes of failed jobs, most frequent first.
 fn failures(id: &str, state: &State) -> Vec<FailureCause> {
-    let known = state.failures.causes.iter().map(|cause| FailureCause {
+    let known = state.results.failures.causes.iter().map(|cause| FailureCause {
         count: cause.count,
         reason: cause.reason.clone(),
         training_job_name: Some(training_job_name(id, cause.job)),
     });
     let mut causes: Vec<FailureCause> = known.collect();
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.count));
-    let others = state.failures.others;
+    let others = state.results.failures.others;
     let rest = FailureCause { count: others, reason: "other causes".to_owned(), training_job_name: None };
     causes.extend((others > 0).then_some(rest));
     causes
 }
 
 fn counters(state: &State) -> JobCounters {
-    let counters = state.counters;
+    let counters = state.results.counters;
     JobCounters {
         completed: counters.completed,
         in_progress: state.running(),
@@ -390,9 +391,9 @@ fn counters(state: &State) -> JobCounters {
 
 fn objectives(state: &State) -> ObjectiveCounters {
     ObjectiveCounters {
-        succeeded: state.counters.objective_succeeded,
+        succeeded: state.results.counters.objective_succeeded,
         pending: u32::try_from(state.jobs().count()).unwrap_or(u32::MAX),
-        failed: state.counters.objective_failed,
+        failed: state.results.counters.objective_failed,
     }
 }
 
@@ -401,10 +402,10 @@ fn brackets(tuning: &Tuning, state: &State) -> Vec<Bracket> {
     let promotes = tuning.definition.promotes().is_some();
     let compared = |(bracket, rung): (usize, usize)| {
         let (bracket, rung) = (BracketId::at(bracket), RungId::at(rung));
-        let (arrived, went_on) = state.rung_totals(bracket, rung);
-        Compared { arrived, went_on, waiting: promotes.then(|| state.waiting_at(bracket, rung)) }
+        let (arrived, went_on) = state.search.rung_totals(bracket, rung);
+        Compared { arrived, went_on, waiting: promotes.then(|| state.search.waiting_at(bracket, rung)) }
     };
-    let brackets = plan.brackets().iter().zip(&state.joined).enumerate();
+    let brackets = plan.brackets().iter().zip(&state.search.joined).enumerate();
     brackets
         .map(|(index, (bracket, joined))| Bracket {
             trials_started: *joined,

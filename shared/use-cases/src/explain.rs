@@ -87,7 +87,7 @@ pub async fn explain<T: Table>(
     let tuning = loaded.tuning;
     let name = || tuning.definition.name.clone();
     let (trial, job) = parse_subject(asked, id, &name())?;
-    let trials = loaded.state.next_trial.0;
+    let trials = loaded.state.search.next_trial.0;
     if trial.0 >= trials {
         return Err(ExplainError::UnknownTrial { tuning: name(), trial, trials });
     }

@@ -202,7 +202,7 @@ impl<T: Table> Store<T> {
                 }
                 for job in tuning::step::missing(&state, &step) {
                     let parked = self.parked(&tuning.id, job).await?;
-                    state.bring(job.trial, parked);
+                    state.search.bring(job.trial, parked);
                 }
                 tuning::step::load(&tuning.definition, &mut state, &step);
                 loaded = step.n;

@@ -87,9 +87,9 @@ impl Notice {
             training_job_name: Some(training_job_name(&id, *job)),
             ..Self::of_problem(problem)
         };
-        let logs = state.log_problems.iter().map(of_job);
+        let logs = state.results.log_problems.iter().map(of_job);
         let base = (state.epoch_base == Some(0)).then(Self::base_zero);
-        logs.chain(base).chain(state.is_constant().then(Self::constant)).collect()
+        logs.chain(base).chain(state.search.is_constant().then(Self::constant)).collect()
     }
 
     /// Returns the notice that the log counts epochs from 0.

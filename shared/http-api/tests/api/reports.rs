@@ -75,7 +75,7 @@ async fn with_trials(api: &TestApi, strategy: &str, trials: u32) {
     decided(api, &id).await;
     let loaded = store.load(&id).await.unwrap().unwrap();
     let mut state = (*loaded.state).clone();
-    state.next_trial = TrialId(trials);
+    state.search.next_trial = TrialId(trials);
     let head = Head { snapshot: loaded.head.step, ..loaded.head };
     let mut rows = stored::snapshot_chunks(&id, head.step, &state).unwrap();
     rows.push(head.row(&id));

@@ -53,8 +53,8 @@ async fn jobs_reuse_warm_pools_and_the_ledger_books_the_retained_time() {
     assert!(many("Reused") >= 1, "{statuses:?}");
     assert!(many("") >= 1, "the last jobs have no warm pool: {statuses:?}");
     assert_eq!(many("Reused") + many("Terminated") + many(""), 8, "{statuses:?}");
-    assert_eq!((loaded.state.ledger.spent, loaded.state.ledger.reserved), (sum, MicroUsd::ZERO));
-    assert!(loaded.state.ledger.within_cap() && loaded.state.pools.is_empty());
+    assert_eq!((loaded.state.money.ledger.spent, loaded.state.money.ledger.reserved), (sum, MicroUsd::ZERO));
+    assert!(loaded.state.money.ledger.within_cap() && loaded.state.money.pools.is_empty());
 
     // The booked cost of each job equals its bill.
     let page = use_cases::cost::page(host.store(), &records, &row.id, None, 100).await.unwrap().unwrap();

@@ -106,7 +106,7 @@ fn check_actions(world: &World, id: &str, wrong: &mut Vec<String>) {
             | ("grant" | "return", ActionStatus::Done) => true,
             // The fact can arrive before the row is updated. Then nothing needs to be performed again.
             ("grant" | "return", ActionStatus::Pending | ActionStatus::Performing) => {
-                book.replica.grants.is_settled()
+                book.replica.money.grants.is_settled()
             }
             ("notice", _) => {
                 let out = world.check.notices.get(&book.case.name);
@@ -137,11 +137,11 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
         other => wrong.push(format!("P5: {id} cannot be replayed: {other:?}")),
     }
     let failed = |job: &&Job| job.id == *id && job.now.status == "Failed";
-    let best_job = book.replica.best.as_ref().map(|best| best.job);
+    let best_job = book.replica.results.best.as_ref().map(|best| best.job);
     if let Some(job) = world.training.jobs.iter().filter(failed).find(|job| Some(job.key) == best_job) {
         wrong.push(format!("Best: the best training job of {id} is {}, which failed", job.now.name));
     }
-    let best = book.replica.incumbent.as_ref().map(|best| best.value.to_bits());
+    let best = book.replica.search.incumbent.as_ref().map(|best| best.value.to_bits());
     if best == Some(NONSENSE.to_bits()) {
         wrong.push(format!("P6: the best value of {id} comes from a host other than the first"));
     }
@@ -153,7 +153,7 @@ fn check_replay(world: &World, store: &Store<MemoryTable>, id: &str, wrong: &mut
         other => wrong.push(format!("P5: {id} cannot be loaded: {other:?}")),
     }
     let (spent, reserved) = book.money();
-    let ledger = &book.replica.ledger;
+    let ledger = &book.replica.money.ledger;
     if (ledger.spent.0, ledger.reserved.0) != (spent, reserved) {
         wrong.push(format!(
             "P1: the ledger of {id} is {ledger:?}, the checker counts {spent} spent and {reserved} reserved"

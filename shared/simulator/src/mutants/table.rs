@@ -171,7 +171,7 @@ impl Mutant {
         let n = item.key.sk.strip_prefix("SNAP#")?.split('#').next()?.parse().ok()?;
         let state = if is_on(Mutation::SnapshotLosesField) {
             let mut state = stored::snapshot_state(id, n, std::slice::from_ref(item)).ok()?;
-            state.timings.epoch_ms.clear();
+            state.results.timings.epoch_ms.clear();
             state
         } else if is_on(Mutation::SnapshotOffByOne) {
             self.state_before(id, n)?

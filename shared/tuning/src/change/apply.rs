@@ -1,7 +1,6 @@
 //! How each ruling changes the state. Never fails and never decides: the same ruling on the same state gives the same
 //! state.
 
-use hyperband::ranking::improves;
 use search::Origin;
 
 use crate::change::lesson::{Lesson, lesson};
@@ -15,16 +14,15 @@ use crate::log::ruling::{
     AttemptRuling, Booking, GrantOrder, Judged, NoticeOrder, Order, PoolOrder, ReadOrder, Ruling,
     SearchRuling, Verdict,
 };
-use crate::state::count_end;
 use crate::state::failures::names_its_error;
-use crate::state::{Fruitless, Refittable, State, Status, latest_start};
+use crate::state::results::Fruitless;
+use crate::state::{State, Status, latest_start};
 use crate::trial::summary::JobSummary;
 use crate::trial::summary::summary;
 use crate::trial::timing::{Goal, Timing};
 use crate::trial::{Purpose, Trial, TrialStage};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{ChoiceId, CohortId, Place, RungId, TrialId};
-use crate::unit::limits::CAPACITY_MEMORY;
+use crate::unit::ids::{CohortId, Place, RungId, TrialId};
 use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
 
@@ -50,7 +48,9 @@ impl State {
             Ruling::Booking(Booking::PoolClosed { job, amount, .. }) => self.close_pool(*job, *amount),
             Ruling::Attempt(AttemptRuling::AttemptAwaited { job, not_before, why }) => {
                 if crate::planted!(RetryKeepsReservation) {
-                    self.ledger.reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.bill.reservation));
+                    self.money
+                        .ledger
+                        .reserve(self.job(*job).map_or(MicroUsd::ZERO, |job| job.bill.reservation));
                 }
                 self.attempt_awaited(definition, *job, *why, *not_before);
             }
@@ -92,27 +92,28 @@ impl State {
             Order::Read(ReadOrder::Silence { job, since }) => {
                 self.with_live_job(*job, |job| job.silence_check = Asked::Open(*since));
             }
-            Order::Grant(GrantOrder::Request { n, .. }) => self.grants.ask(*n),
+            Order::Grant(GrantOrder::Request { n, .. }) => self.money.grants.ask(*n),
             Order::Grant(GrantOrder::Return { n, month, amount, moved_to }) => {
-                self.grants.order_return(*n, month, *amount, moved_to.as_deref());
+                self.money.grants.order_return(*n, month, *amount, moved_to.as_deref());
                 if moved_to.is_none() {
-                    self.ledger.granted = self.ledger.granted.map(|granted| granted.minus(*amount));
+                    self.money.ledger.granted =
+                        self.money.ledger.granted.map(|granted| granted.minus(*amount));
                 }
             }
             Order::Notice(NoticeOrder::CapReached { percent }) => {
-                self.cap_published_percent = *percent;
+                self.money.cap_published_percent = *percent;
                 self.notices.insert(order.action());
             }
             Order::Notice(NoticeOrder::MonthCapReached { month, percent }) => {
-                self.grants.mark_published(month, *percent);
+                self.money.grants.mark_published(month, *percent);
                 self.notices.insert(order.action());
             }
             Order::Notice(NoticeOrder::OverrunSeen) => {
-                self.overrun_published = true;
+                self.money.overrun_published = true;
                 self.notices.insert(order.action());
             }
             Order::Notice(NoticeOrder::CapacityLacking { .. }) => {
-                if let Some(lack) = &mut self.lack {
+                if let Some(lack) = &mut self.capacity.lack {
                     lack.published = true;
                 }
                 self.notices.insert(order.action());
@@ -152,20 +153,8 @@ impl State {
         }
     }
 
-    /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
-    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: Time) {
-        let choices = definition.job.choices().count();
-        if choices < 2 {
-            return;
-        }
-        self.no_capacity_until.resize(choices, Time::MIN);
-        if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
-            *until = at + CAPACITY_MEMORY;
-        }
-    }
-
     fn with_pool(&mut self, key: JobKey, change: impl FnOnce(&mut Pool)) {
-        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.job == key) {
+        if let Some(pool) = self.money.pools.iter_mut().find(|pool| pool.job == key) {
             change(pool);
         }
     }
@@ -190,7 +179,7 @@ impl State {
             trial.stop_why = Some(StopWhy::Rung { rung: *rung });
             trial.judged = Some(judged_at(definition, place, *value, *verdict));
         }
-        self.with_rung(definition, place, |rung| {
+        self.search.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, average.or(*value)));
             rung.add_continued(u32::from(verdict.continues));
         });
@@ -217,11 +206,11 @@ impl State {
             self.remove_job(definition, *key);
         }
         let Some(trial) = self.trials.remove(*number) else { return };
-        self.remember(definition, *number, &trial, value.is_some());
+        self.search.remember(definition, *number, &trial, value.is_some());
         let has_value = trial.has_value();
         let Some(place) = trial.place() else { return };
-        self.park(*number, place, trial, *resource);
-        self.with_rung(definition, place, |rung| {
+        self.search.park(*number, place, trial, *resource);
+        self.search.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
             rung.wait(definition.direction(), (*number, *value));
         });
@@ -234,11 +223,11 @@ impl State {
         let Ruling::Search(SearchRuling::TrialPromoted { trial: number, value, verdict, .. }) = ruling else {
             return;
         };
-        let Some(parked) = self.parked.remove(*number) else { return };
-        let Some(waiting) = self.waiting.remove(number) else { return };
+        let Some(parked) = self.search.parked.remove(*number) else { return };
+        let Some(waiting) = self.search.waiting.remove(number) else { return };
         // The finalist takes the place of no other trial.
         let counts = u32::from(self.finalist != Some(*number));
-        self.with_rung(definition, waiting.place(), |rung| {
+        self.search.with_rung(definition, waiting.place(), |rung| {
             rung.leave(*number);
             rung.add_continued(counts);
         });
@@ -264,18 +253,18 @@ impl State {
             level: launch.resource,
             checkpoint_epochs: definition.level_below(*bracket, key.rung).min(before),
         };
-        self.ledger.reserve(*reservation);
+        self.money.ledger.reserve(*reservation);
         // Bills of its own jobs may have freed the money that the month denied.
-        self.grants.denied = None;
-        self.launched = self.launched.saturating_add(1);
+        self.money.grants.denied = None;
+        self.results.launched = self.results.launched.saturating_add(1);
         if launch.refit {
             self.refit = Some(*key);
             // The refit is not a trial of the search and joins no bracket.
-            self.next_trial = self.next_trial.max(key.trial.next());
+            self.search.next_trial = self.search.next_trial.max(key.trial.next());
         }
         let cohort = CohortId { bracket: *bracket, round: *round };
         let purpose = if launch.refit {
-            let best = self.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
+            let best = self.search.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
             Purpose::Refit { to: launch.resource.unwrap_or(best) }
         } else {
             Purpose::Search(Place { cohort, rung: RungId(0) })
@@ -287,12 +276,12 @@ impl State {
         trial.attempts = key.attempt;
         trial.last_attempt_rung = key.rung;
         trial.stage = TrialStage::Running(Job::new(ordered, *reservation));
-        if key.trial >= self.next_trial {
-            self.next_trial = key.trial.next();
-            if let Some(joined) = self.joined.get_mut(bracket.index()) {
+        if key.trial >= self.search.next_trial {
+            self.search.next_trial = key.trial.next();
+            if let Some(joined) = self.search.joined.get_mut(bracket.index()) {
                 *joined = joined.saturating_add(1);
             }
-            if let Some(cohort) = self.cohort_mut(definition, cohort) {
+            if let Some(cohort) = self.search.cohort_mut(definition, cohort) {
                 cohort.joined = cohort.joined.saturating_add(1);
             }
         }
@@ -303,11 +292,11 @@ impl State {
         let Some(trial) = self.trials.get_mut(key.trial) else { return };
         let Some(job) = trial.take_job(self.now) else { return };
         if !job.is_closed() && crate::planted!(ArrivalFreesMoney) {
-            self.ledger.release(job.bill.reservation);
+            self.money.ledger.release(job.bill.reservation);
         } else {
-            self.billing.extend(job.awaiting_final_bill(key.trial));
+            self.money.billing.extend(job.awaiting_final_bill(key.trial));
         }
-        if let Some(lack) = self.lack.as_mut().filter(|_| job.has_instances()) {
+        if let Some(lack) = self.capacity.lack.as_mut().filter(|_| job.has_instances()) {
             lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
         }
         let done = JobSummary { concluded: true, ..summary(definition, key, trial, &job) };
@@ -317,66 +306,35 @@ impl State {
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
-        self.timings.record(goal, timing);
+        self.results.timings.record(goal, timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.is_void() || without_instances;
         if uncounted && trial.refit().is_none() {
-            self.launched = self.launched.saturating_sub(1);
+            self.results.launched = self.results.launched.saturating_sub(1);
         }
-        self.refusals = if job.refused().is_some() { self.refusals.saturating_add(1) } else { 0 };
+        self.capacity.refusals =
+            if job.refused().is_some() { self.capacity.refusals.saturating_add(1) } else { 0 };
         if let Some(message) = job.message.as_deref().or(job.refused()) {
-            self.last_failure = Some(message.to_owned());
+            self.results.last_failure = Some(message.to_owned());
         }
         if has_failed(&job) {
             let message = job.refused().map_or_else(|| failure_message(&job), str::to_owned);
             let named = job.message.as_deref().is_some_and(names_its_error);
             let by_program = job.end() == Some(JobEnd::AlgorithmError) && named;
-            self.failures.add(key, &message, by_program);
+            self.results.failures.add(key, &message, by_program);
         }
         if job.is_cancelled() || without_instances {
             return;
         }
-        count_end(self, job.end());
+        self.results.counters.count(job.end());
         // A failed job has left no model.
         let mut counts = job.end().is_some_and(JobEnd::counts);
         if crate::planted!(FailedJobCounts) {
             counts = true;
         }
-        self.update_best(definition, done, counts);
-        if counts {
-            self.update_refittable(definition, key.trial);
-        }
-    }
-
-    fn update_best(&mut self, definition: &Definition, mut summary: JobSummary, counts: bool) {
-        let counters = &mut self.counters;
-        let Some(value) = summary.last_value.filter(|_| counts) else {
-            counters.objective_failed = counters.objective_failed.saturating_add(1);
-            return;
-        };
-        counters.objective_succeeded = counters.objective_succeeded.saturating_add(1);
-        let best = self.best.as_ref().and_then(|best| best.last_value);
-        if best.is_none_or(|best| improves(definition.direction(), value, best)) {
-            summary.curve = Vec::new();
-            self.best = Some(Box::new(summary));
-        }
-    }
-
-    /// Updates what the refit trains by the curve of a trial whose job counts.
-    fn update_refittable(&mut self, definition: &Definition, number: TrialId) {
-        let direction = definition.direction();
-        let Some(trial) = self.trials.get(number).filter(|trial| definition.refit && trial.refit().is_none())
-        else {
-            return;
-        };
-        let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
-        let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
-        let known = self.refittable.as_ref().map(|known| known.value);
-        if let Some((resource, value)) = best
-            && known.is_none_or(|known| improves(direction, value, known))
-        {
-            let configuration = trial.configuration.clone();
-            self.refittable = Some(Box::new(Refittable { value, resource, configuration }));
+        self.results.update_best(definition, done, counts);
+        if let Some(trial) = self.trials.get(key.trial).filter(|_| counts) {
+            self.results.update_refittable(definition, trial);
         }
     }
 
@@ -394,10 +352,10 @@ impl State {
         if self.finalist == Some(number) && !ran_to_its_end(how) {
             self.finalist = None;
         }
-        if let Some(waiting) = self.waiting.remove(&number) {
-            self.parked.remove(number);
-            self.with_rung(definition, waiting.place(), |rung| rung.leave(number));
-            self.close_cohort(definition, waiting.cohort());
+        if let Some(waiting) = self.search.waiting.remove(&number) {
+            self.search.parked.remove(number);
+            self.search.with_rung(definition, waiting.place(), |rung| rung.leave(number));
+            self.search.close_cohort(definition, &self.trials, waiting.cohort());
             return;
         }
         let Some(trial) = self.trials.remove(number) else { return };
@@ -410,11 +368,11 @@ impl State {
             }
             if let Some(place) = trial.place() {
                 if active && place.rung < definition.last_rung(place.cohort.bracket) {
-                    self.with_rung(definition, place, |rung| {
+                    self.search.with_rung(definition, place, |rung| {
                         rung.arrive(definition.direction(), (number, None));
                     });
                 }
-                self.close_cohort(definition, place.cohort);
+                self.search.close_cohort(definition, &self.trials, place.cohort);
             }
         }
         // The refit is not a trial of the search.
@@ -424,7 +382,7 @@ impl State {
         let has_value = trial.has_value();
         let lesson = lesson(how, failed_by_program, &trial);
         if lesson != Lesson::Nothing {
-            self.remember(definition, number, &trial, lesson == Lesson::Values);
+            self.search.remember(definition, number, &trial, lesson == Lesson::Values);
         }
         // A trial that was not continued before its first epoch, or that a user stopped, shows nothing about the search.
         let shows_nothing = match how {
@@ -444,13 +402,13 @@ impl State {
 
     /// Counts the end of a trial, or its arrival at a rung.
     fn count_end(&mut self, number: TrialId, has_value: bool) {
-        let improved = self.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
+        let improved = self.search.incumbent.as_ref().is_some_and(|incumbent| incumbent.trial == number);
         if !improved {
-            self.since_improved = self.since_improved.saturating_add(1);
+            self.search.since_improved = self.search.since_improved.saturating_add(1);
         }
         if !has_value {
-            let trials = self.fruitless.trials.saturating_add(1);
-            self.fruitless = Fruitless { trials, at: self.now };
+            let trials = self.results.fruitless.trials.saturating_add(1);
+            self.results.fruitless = Fruitless { trials, at: self.now };
         }
     }
 }

@@ -69,7 +69,7 @@ fn fold_fact(definition: &Definition, state: &mut State, recorded: &Recorded) ->
         Fact::RestRead { job } => rest_read(state, *job),
         Fact::SilenceSeen { job, since } => with_job(state, *job, |job| job.silence_check.answer(*since)),
         Fact::BudgetGranted { .. } => grants::granted(state, &recorded.fact, at),
-        Fact::GrantReturned { n } => state.grants.returns.remove(n),
+        Fact::GrantReturned { n } => state.money.grants.returns.remove(n),
         Fact::NoticeGiven { notice } => state.notices.remove(notice),
         Fact::FinalMetricsSeen { job, values } => with_job(state, *job, |job| {
             let is_new = job.metrics.is_empty() && !values.is_empty();
@@ -144,7 +144,7 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
         return;
     }
     let (ordered, instances) = (job.order.at, job.order.instances);
-    state.note_lack_of_capacity(definition, instances, state.now);
+    state.capacity.note_lack_of_capacity(definition, instances, state.now);
     if !is_available(definition, state, choice(definition, state)) {
         state.hold_for_capacity(ordered);
     }
@@ -156,12 +156,12 @@ fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> boo
 }
 
 fn log_problem_seen(state: &mut State, key: JobKey, problem: &LogProblem, at: Time) -> bool {
-    let is_known = state.log_problems.iter().any(|(_, known)| known.kind() == problem.kind());
+    let is_known = state.results.log_problems.iter().any(|(_, known)| known.kind() == problem.kind());
     let is_short = || matches!(problem, LogProblem::Burst { .. }) && !is_quiet_before(state, key, at);
     if is_known || is_short() {
         return false;
     }
-    state.log_problems.push((key, problem.clone()));
+    state.results.log_problems.push((key, problem.clone()));
     true
 }
 
@@ -176,7 +176,7 @@ fn is_quiet_before(state: &State, key: JobKey, at: Time) -> bool {
 }
 
 fn with_pool(state: &mut State, key: JobKey, change: impl FnOnce(&mut Pool) -> bool) -> bool {
-    state.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
+    state.money.pools.iter_mut().find(|pool| pool.job == key).is_some_and(change)
 }
 
 fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
@@ -185,7 +185,7 @@ fn time_passed(definition: &Definition, state: &mut State, at: Time) -> bool {
     }
     state.clock = at;
     let live = state.trials.values_mut().filter_map(|trial| trial.job_mut());
-    live.chain(state.billing.iter_mut().map(|(_, job)| job)).for_each(|job| job.tick(definition, at));
+    live.chain(state.money.billing.iter_mut().map(|(_, job)| job)).for_each(|job| job.tick(definition, at));
     true
 }
 
@@ -216,7 +216,7 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
     let changes = &mut state.changes;
     let mut any = false;
     if let Some(cap) = cap.filter(|cap| replace_if_later(&mut changes.cap, recorded, *cap)) {
-        state.ledger.change_cap(cap);
+        state.money.ledger.change_cap(cap);
         any = true;
     }
     if let Some(most) = max_parallel
@@ -227,7 +227,7 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
     }
     let paused = paused.filter(|paused| replace_if_later(&mut changes.paused, recorded, *paused));
     // The wait for capacity begins anew with the next try.
-    if let Some(lack) = state.lack.as_mut().filter(|_| paused == Some(false)) {
+    if let Some(lack) = state.capacity.lack.as_mut().filter(|_| paused == Some(false)) {
         lack.since = lack.since.max(recorded.at);
     }
     any | paused.is_some()
@@ -240,7 +240,7 @@ fn job_described(definition: &Definition, state: &mut State, fact: &Fact, at: Ti
         return false;
     };
     let seconds = *billable_seconds;
-    if let Some(job) = state.concluded_job_mut(*key) {
+    if let Some(job) = state.money.concluded_job_mut(*key) {
         return bill_shown(job, seconds, started.is_some());
     }
     let choice = state.job(*key).map_or(ChoiceId(0), |job| job.order.instances);
@@ -293,7 +293,7 @@ fn bills_confirmed(state: &mut State, bills: &[(JobKey, u64)]) -> bool {
         changed |= job.bill.confirmed < Some(*seconds);
         job.bill.confirmed = job.bill.confirmed.max(Some(*seconds));
     }
-    state.forget_final_bills();
+    state.money.forget_final_bills();
     changed
 }
 
@@ -331,7 +331,7 @@ fn never_started(state: &mut State, key: JobKey, name_is_foreign: bool, refused:
         true
     });
     if let Some(reservation) = released {
-        state.ledger.release(reservation);
+        state.money.ledger.release(reservation);
     }
     changed
 }
@@ -358,7 +358,7 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
         true
     });
     if let Some(choice) = lacking {
-        state.note_lack_of_capacity(definition, choice, state.now.max(at));
+        state.capacity.note_lack_of_capacity(definition, choice, state.now.max(at));
     }
     if not_started {
         state.note_deferred_start(at, quota_exceeded.then(|| shortened(reason)));
@@ -366,8 +366,8 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
     // Another instance choice may have what this one lacks: the next job starts on it.
     let another = lacking.is_some() && is_available(definition, state, choice(definition, state));
     if not_started && !another {
-        let until = state.no_start_before.map_or(not_before, |until| until.max(not_before));
-        state.no_start_before = Some(until);
+        let until = state.capacity.no_start_before.map_or(not_before, |until| until.max(not_before));
+        state.capacity.no_start_before = Some(until);
     }
     changed
 }

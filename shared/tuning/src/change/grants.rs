@@ -10,7 +10,7 @@ use crate::unit::time::Time;
 /// Folds a grant or a denial; returns whether the state changed.
 pub(crate) fn granted(state: &mut State, fact: &Fact, at: Time) -> bool {
     let Fact::BudgetGranted { n, month, amount, reached } = fact else { return false };
-    let grants = &mut state.grants;
+    let grants = &mut state.money.grants;
     if grants.open != Some(*n) {
         return false;
     }
@@ -25,6 +25,6 @@ pub(crate) fn granted(state: &mut State, fact: &Fact, at: Time) -> bool {
     grants.denied = None;
     let held = grants.by_month.entry(month.clone()).or_default();
     *held = held.plus(*amount);
-    state.ledger.granted = state.ledger.granted.map(|granted| granted.plus(*amount));
+    state.money.ledger.granted = state.money.ledger.granted.map(|granted| granted.plus(*amount));
     true
 }

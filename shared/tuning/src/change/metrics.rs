@@ -6,8 +6,9 @@ use hyperband::ranking::{improves, reaches};
 
 use crate::definition::Definition;
 use crate::log::fact::{JobKey, MetricLine};
+use crate::state::search::Incumbent;
 use crate::state::streams::follow_incumbent;
-use crate::state::{Incumbent, State, Status};
+use crate::state::{State, Status};
 use crate::trial::stream::{
     can_be_finalist, captured_epoch, keep_latest, note_last_line, numbered, ranked_epoch, restarts,
     stream_index,
@@ -65,7 +66,7 @@ pub(crate) fn fold(
         new_values.extend(value.filter(|_| entered.epoch.is_some()));
     }
     for value in new_values {
-        state.note_equal(value);
+        state.search.note_equal(value);
     }
     for (epoch, value) in seen {
         changed |= improve(definition, state, key.trial, epoch, value);
@@ -75,13 +76,13 @@ pub(crate) fn fold(
     }
     let is_fruitful = || state.trials.get(key.trial).is_some_and(Trial::has_value);
     if was_fruitless && is_fruitful() {
-        state.fruitless.trials = 0;
+        state.results.fruitless.trials = 0;
     }
     if reaches_target && state.status == Status::Active {
         state.finalist = state.finalist.or(Some(key.trial));
     }
     if changed {
-        state.has_logged = true;
+        state.results.has_logged = true;
     }
     changed
 }
@@ -144,12 +145,13 @@ fn improve(
 ) -> bool {
     let Some(value) = value else { return false };
     let better = state
+        .search
         .incumbent
         .as_ref()
         .is_none_or(|incumbent| improves(definition.direction(), value, incumbent.value));
     if better {
-        state.incumbent = Some(Incumbent { value, trial, resource });
-        state.since_improved = 0;
+        state.search.incumbent = Some(Incumbent { value, trial, resource });
+        state.search.since_improved = 0;
     }
     better
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::unit::money::MicroUsd;
 
 /// The sums of a tuning's money.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// The hard cap; `None` = unlimited.
     pub cap: Option<MicroUsd>,
@@ -41,15 +41,7 @@ fn is_zero(amount: &MicroUsd) -> bool {
 impl Ledger {
     /// Returns an empty ledger under `cap`. With `grants`, only granted money can be reserved.
     pub fn new(cap: Option<MicroUsd>, grants: bool) -> Self {
-        let granted = grants.then_some(MicroUsd::ZERO);
-        Self {
-            cap,
-            spent: MicroUsd::ZERO,
-            reserved: MicroUsd::ZERO,
-            margin: MicroUsd::ZERO,
-            standing: None,
-            granted,
-        }
+        Self { cap, granted: grants.then_some(MicroUsd::ZERO), ..Self::default() }
     }
 
     /// Returns the sum of what is spent and what is reserved.

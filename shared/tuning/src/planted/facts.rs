@@ -54,7 +54,7 @@ fn job_of(state: &mut State, key: JobKey) -> Option<&mut Job> {
 }
 
 fn described(definition: &Definition, state: &mut State, recorded: &Recorded, key: JobKey) -> bool {
-    let (ledger, pools) = (state.ledger.clone(), state.pools.len());
+    let (ledger, pools) = (state.money.ledger.clone(), state.money.pools.len());
     let mut definition = definition.clone();
     if is_on(Mutation::OthersBilledAsFirst) {
         let first = definition.job.instances(ChoiceId(0));
@@ -69,19 +69,19 @@ fn described(definition: &Definition, state: &mut State, recorded: &Recorded, ke
     }
     let changed = fold::fold(&definition, state, &recorded);
     if is_on(Mutation::ForgetToSettle) {
-        state.ledger = ledger;
+        state.money.ledger = ledger;
     }
-    if state.pools.len() > pools
+    if state.money.pools.len() > pools
         && is_on(Mutation::PoolForgotten)
-        && let Some(pool) = state.pools.pop_if(|pool| pool.job == key)
+        && let Some(pool) = state.money.pools.pop_if(|pool| pool.job == key)
     {
-        state.ledger.release(pool.reservation);
+        state.money.ledger.release(pool.reservation);
     }
     changed
 }
 
 fn limits_changed(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
-    let before = state.ledger.clone();
+    let before = state.money.ledger.clone();
     if let Fact::LimitsChanged { cap, max_parallel, paused } = &recorded.fact
         && is_on(Mutation::OlderChangeStands)
     {
@@ -91,9 +91,9 @@ fn limits_changed(definition: &Definition, state: &mut State, recorded: &Recorde
         changes.paused = changes.paused.take().filter(|_| paused.is_none());
     }
     let changed = fold::fold(definition, state, recorded);
-    let is_lower = before.cap.zip(state.ledger.cap).is_some_and(|(before, now)| now < before);
+    let is_lower = before.cap.zip(state.money.ledger.cap).is_some_and(|(before, now)| now < before);
     if is_lower && is_on(Mutation::LoweredCapIgnored) {
-        state.ledger = before;
+        state.money.ledger = before;
     }
     changed
 }
@@ -104,7 +104,7 @@ fn stop_accepted(definition: &Definition, state: &mut State, recorded: &Recorded
         && let Some(job) = job_of(state, key)
     {
         let freed = std::mem::take(&mut job.bill.reservation);
-        state.ledger.release(freed);
+        state.money.ledger.release(freed);
     }
     changed
 }

@@ -170,8 +170,8 @@ mutations! {
     GrantAboveCap "money is granted without a check of the month's cap",
     ReturnForgotten "a tuning that ends returns no money" =>
         |_, state| {
-            let used = state.ledger.spent.plus(state.ledger.reserved);
-            state.ledger.granted = state.ledger.granted.map(|_| used);
+            let used = state.money.ledger.spent.plus(state.money.ledger.reserved);
+            state.money.ledger.granted = state.money.ledger.granted.map(|_| used);
         },
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Grant(GrantOrder::Return { .. })))),
     ReturnNotBooked "returned money is not booked at its month",
@@ -183,7 +183,7 @@ mutations! {
         |_, state| jobs(state).for_each(|job| job.silence_check = Asked::Open(Time::MAX)),
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Read(ReadOrder::Silence { .. })))),
     CapLevelUnpublished "no notice is published for a level of the cap" =>
-        |_, state| state.cap_published_percent = u32::MAX,
+        |_, state| state.money.cap_published_percent = u32::MAX,
         Forgets(|ruling| matches!(ruling, Ruling::Order(Order::Notice(NoticeOrder::CapReached { .. })))),
     PromoteFailed "a trial that failed or diverged may be promoted" =>
         |_, state| {
@@ -194,7 +194,7 @@ mutations! {
                     values.for_each(|value| *value = value.or(Some(0.0)));
                 }
             };
-            state.cohorts.iter_mut().for_each(rungs);
+            state.search.cohorts.iter_mut().for_each(rungs);
         },
         Makes(|ruling| {
             matches!(
@@ -249,9 +249,9 @@ mutations! {
         Makes(is_start),
     OthersBilledAsFirst "every bill is computed at the price of the first instance choice",
     CapacityForgotten "instances that lacked capacity are requested again at once" =>
-        |_, state| state.no_capacity_until.clear(), Makes(|_| true),
+        |_, state| state.capacity.no_capacity_until.clear(), Makes(|_| true),
     CapacityHoldIgnored "jobs are started although jobs get no instances" =>
-        |_, state| state.lack = None, Makes(is_start),
+        |_, state| state.capacity.lack = None, Makes(is_start),
     CapacityFailsTrial "a trial fails because its job got no instances" =>
         |_, state| {
             change_end(state, JobEnd::CapacityError, JobEnd::AlgorithmError);
@@ -261,11 +261,11 @@ mutations! {
         |definition, _| definition.settings.capacity_wait_seconds = 60,
         Makes(|ruling| matches!(ruling, Ruling::TuningEnding { .. })),
     LimitCutWithoutCap "a job's running-time limit is shortened although nothing limits the money" =>
-        |_, state| state.ledger.cap = state.ledger.cap.or(Some(MicroUsd(u64::MAX))),
+        |_, state| state.money.ledger.cap = state.money.ledger.cap.or(Some(MicroUsd(u64::MAX))),
         Makes(is_start),
     ExcessNotRaised "after a bill above its reservation, running jobs reserve as much as before",
     ExcessForgotten "after a bill above its reservation, later jobs reserve as much as before" =>
-        |_, state| state.ledger.margin = MicroUsd::ZERO, Makes(is_start),
+        |_, state| state.money.ledger.margin = MicroUsd::ZERO, Makes(is_start),
     ReservationClockIgnored "a job that has nearly used its reservation up is not stopped" =>
         |_, state| {
             for job in jobs(state) {
@@ -287,7 +287,7 @@ mutations! {
         },
         Forgets(|ruling| matches!(ruling, Ruling::Booking(Booking::ReservationExtended { .. }))),
     OverrunStopsNothing "no other job stops although the cap does not pay for one that lasts too long" =>
-        |_, state| state.ledger.cap = None,
+        |_, state| state.money.ledger.cap = None,
         Forgets(|ruling| {
             matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::CapExceeded { .. }, .. }))
         }),

@@ -22,7 +22,7 @@ use crate::unit::time::Millis;
 
 /// Returns the longest known tail of jobs with this goal; `None` while too few have one.
 pub(crate) fn longest_tail(state: &State, goal: Goal) -> Option<Millis> {
-    let tails = state.timings.tails(goal);
+    let tails = state.results.timings.tails(goal);
     tails.iter().max().copied().filter(|_| tails.len() >= TIMED_JOBS_NEEDED)
 }
 
@@ -40,8 +40,8 @@ impl Pace {
     /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
     /// timed job.
     fn of(definition: &Definition, state: &State, goal: Goal) -> Option<Self> {
-        let tail_ms = state.timings.tails(goal).to_vec();
-        let Timings { mut epoch_ms, mut startup_ms, .. } = state.timings.clone();
+        let tail_ms = state.results.timings.tails(goal).to_vec();
+        let Timings { mut epoch_ms, mut startup_ms, .. } = state.results.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
                 let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
@@ -120,7 +120,7 @@ pub fn runtime(
     let user = definition.job.max_runtime_seconds;
     // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
     // configurations.
-    let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
+    let is_limited = state.money.ledger.cap.is_some() || state.money.ledger.granted.is_some();
     let Some(pace) =
         definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state, goal))
     else {
@@ -131,7 +131,7 @@ pub fn runtime(
     // A job that trains for one rung needs all its epochs. Others seldom do.
     let most = if definition.promotes().is_some() { epochs } else { epochs.percent(LEAST_EPOCHS_PERCENT) };
     let least = seconds(most, LEAST_PERCENT, LEAST_PERCENT_FEW).min(usual);
-    let is_tail_unknown = goal == Goal::Last && state.timings.tail_ms.is_empty();
+    let is_tail_unknown = goal == Goal::Last && state.results.timings.tail_ms.is_empty();
     Runtime { least: Some(least), usual, most: if is_tail_unknown { user } else { usual } }
 }
 
@@ -139,12 +139,12 @@ pub fn runtime(
 /// anything shows it.
 pub fn usual_epoch(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Millis> {
     let own = Timing::of(definition, trial, job).epoch.max(trial.epoch_ms);
-    own.or_else(|| state.timings.epoch_ms.iter().max().copied())
+    own.or_else(|| state.results.timings.epoch_ms.iter().max().copied())
 }
 
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
 pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
-    let Timings { epoch_ms, startup_ms, .. } = state.timings.clone();
+    let Timings { epoch_ms, startup_ms, .. } = state.results.timings.clone();
     (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (percentile(epoch_ms, 95), percentile(startup_ms, 95)))
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
 
 /// Books the next bill of a concluded job that is its first one, or higher than the booked one.
 pub(crate) fn booked(definition: &Definition, state: &State) -> Option<Ruling> {
-    state.billing.iter().find_map(|(key, job)| {
+    state.money.billing.iter().find_map(|(key, job)| {
         let seconds = job.bill.unbooked_seconds()?;
         let amount = definition.cost(job.order.instances, seconds);
         Some(Ruling::Booking(Booking::BillBooked { job: *key, seconds, amount }))

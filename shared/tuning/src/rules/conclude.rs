@@ -214,5 +214,5 @@ fn further_attempt(
 
 /// Returns how long starts are still held for lack of capacity.
 fn wait_for_capacity(state: &State) -> Millis {
-    state.lack.as_ref().map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
+    state.capacity.lack.as_ref().map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
 }

@@ -21,15 +21,15 @@ const TRIALS_WITH_CAUSE: u32 = 2;
 pub fn doubt(state: &State) -> Option<String> {
     // A job that has ended frees its slot before its log and its bill are read.
     let to_conclude = state.trials.values().filter(|trial| has_ended_fruitless(trial)).count();
-    let trials = state.fruitless.trials.saturating_add(count(to_conclude));
-    if state.refusals >= MAX_REFUSALS {
-        let refused = state.refusals;
+    let trials = state.results.fruitless.trials.saturating_add(count(to_conclude));
+    if state.capacity.refusals >= MAX_REFUSALS {
+        let refused = state.capacity.refusals;
         let last = last_failure(state);
         return Some(format!(
             "the training service refused {refused} training jobs in a row. Last error: {last}"
         ));
     }
-    if state.has_logged {
+    if state.results.has_logged {
         return (trials >= MAX_TRIALS_WITHOUT_VALUE).then(|| {
             let last = last_failure(state);
             format!("{trials} trials in a row ended without a finite value of the objective metric. Last failure: {last}")
@@ -47,7 +47,7 @@ fn has_ended_fruitless(trial: &Trial) -> bool {
 
 /// Returns the message of a tuning whose trials have all ended without a line of the objective.
 pub(crate) fn without_line(state: &State, trials: u32) -> String {
-    if let Some(cause) = state.failures.only_cause().filter(|cause| cause.count == trials) {
+    if let Some(cause) = state.results.failures.only_cause().filter(|cause| cause.count == trials) {
         return format!("the first {trials} training jobs failed for the same reason: {}", cause.reason);
     }
     if let Some((job, hint, _)) = hint(state) {
@@ -56,7 +56,7 @@ pub(crate) fn without_line(state: &State, trials: u32) -> String {
             job.trial
         );
     }
-    if state.counters.completed > 0 || state.last_failure.is_none() {
+    if state.results.counters.completed > 0 || state.results.last_failure.is_none() {
         return format!(
             "no training job logged a value of the objective metric in {trials} attempts: check the Regex of the metric \
              against the log of a training job"
@@ -67,14 +67,14 @@ pub(crate) fn without_line(state: &State, trials: u32) -> String {
 
 /// Returns what the log of a job shows about missing values, and whether this is their cause.
 fn hint(state: &State) -> Option<(JobKey, &str, bool)> {
-    state.log_problems.iter().find_map(|(job, problem)| match problem {
+    state.results.log_problems.iter().find_map(|(job, problem)| match problem {
         LogProblem::NoValue { hint, is_cause } => Some((*job, hint.as_str(), *is_cause)),
         LogProblem::NumberCut { .. } | LogProblem::Redrawn { .. } | LogProblem::Burst { .. } => None,
     })
 }
 
 fn last_failure(state: &State) -> &str {
-    state.last_failure.as_deref().unwrap_or("no error was reported")
+    state.results.last_failure.as_deref().unwrap_or("no error was reported")
 }
 
 /// Returns the failure message of a tuning in doubt, once no live or waiting trial can dispel the doubt.

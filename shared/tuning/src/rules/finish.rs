@@ -19,7 +19,7 @@ pub(crate) const ENDING: Rule = Rule {
         let runtime = runtime_deadline(view.definition).filter(|_| view.state.status == Status::Active);
         let by_facts = view.by_facts(runtime.into_iter().chain(grant::expires_at(view.state)));
         let capacity = view.state.capacity_wait_expires_at(view.definition);
-        let by_clock = view.by_clock(view.state.quota_expires_at().into_iter().chain(capacity));
+        let by_clock = view.by_clock(view.state.capacity.quota_expires_at().into_iter().chain(capacity));
         by_facts.into_iter().chain(by_clock).min()
     },
     folds_first: waiting_jobs,
@@ -46,7 +46,8 @@ pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         return None;
     }
     let limits = &definition.limits;
-    let has_finished = |trial| !state.trials.contains_key(trial) && !state.waiting.contains_key(&trial);
+    let has_finished =
+        |trial| !state.trials.contains_key(trial) && !state.search.waiting.contains_key(&trial);
     // The trials that the finalist stopped have not failed to improve.
     let not_improving = limits.not_improving.filter(|_| state.finalist.is_none());
     let why = if grant::has_expired(state) {
@@ -57,7 +58,7 @@ pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
         EndReason::NoCapacity
     } else if state.finalist.is_some_and(has_finished) {
         EndReason::Target
-    } else if not_improving.is_some_and(|most| state.since_improved >= most) {
+    } else if not_improving.is_some_and(|most| state.search.since_improved >= most) {
         EndReason::NotImproving
     } else if runtime_deadline(definition).is_some_and(|deadline| state.now >= deadline) {
         EndReason::MaxRuntime
@@ -71,7 +72,7 @@ pub(crate) fn ending(definition: &Definition, state: &State) -> Option<Ruling> {
 /// got instances.
 fn waiting_jobs(view: &View<'_>, at: Time) -> Vec<JobKey> {
     let expires = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= at);
-    let quota = expires(view.state.quota_expires_at());
+    let quota = expires(view.state.capacity.quota_expires_at());
     let capacity = expires(view.state.capacity_wait_expires_at(view.definition));
     let waiting = view.state.jobs().filter(|(_, _, job)| capacity || (quota && !job.is_accepted()));
     waiting.map(|(key, _, _)| key).collect()
@@ -80,7 +81,7 @@ fn waiting_jobs(view: &View<'_>, at: Time) -> Vec<JobKey> {
 /// Returns the failure message of a tuning that cannot succeed: none of its trials shows that its program works, or a
 /// quota of the account blocked every start for too long.
 fn failure(definition: &Definition, state: &State) -> Option<String> {
-    if let Some(answer) = state.insufficient_quota(definition) {
+    if let Some(answer) = state.capacity.insufficient_quota(definition) {
         return Some(format!(
             "a quota of the account is too small for any training job of this tuning. Request a higher quota (Service \
              Quotas, Amazon SageMaker, the instance type for training job usage) or use another instance type, then \
@@ -93,7 +94,12 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
              Amazon SageMaker, the instance type for training job usage) or use another instance type, then submit \
              the tuning again. Last error: {}",
             QUOTA_WAIT_MAX.as_seconds() / 3_600,
-            state.deferral.as_ref().and_then(|deferral| deferral.last_answer.as_deref()).unwrap_or_default()
+            state
+                .capacity
+                .deferral
+                .as_ref()
+                .and_then(|deferral| deferral.last_answer.as_deref())
+                .unwrap_or_default()
         ));
     }
     doubt::confirmed(definition, state)
@@ -108,20 +114,20 @@ pub(crate) fn end(definition: &Definition, state: &State, why: EndReason) -> Opt
     }
     let notice = notice::cap_used_up(definition, state, &why);
     // The last bills are read once more first.
-    if notice.is_some() || !state.billing.is_empty() {
+    if notice.is_some() || !state.money.billing.is_empty() {
         return notice;
     }
     grant::return_unused(state, MicroUsd::ZERO)
-        .or_else(|| (refit.is_none() && state.grants.is_settled()).then(|| ended(state, why)))
+        .or_else(|| (refit.is_none() && state.money.grants.is_settled()).then(|| ended(state, why)))
 }
 
 /// Ends the tuning. One that ran out of jobs, money or time without any value has failed.
 fn ended(state: &State, why: EndReason) -> Ruling {
-    let nothing_succeeded = state.incumbent.is_none() && state.launched > 0;
+    let nothing_succeeded = state.search.incumbent.is_none() && state.results.launched > 0;
     let why = if nothing_succeeded && why.hides_failure() {
-        let trials = state.fruitless.trials;
-        let all = (!state.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
-        EndReason::Failed(all.or_else(|| state.last_failure.clone()).unwrap_or_else(|| {
+        let trials = state.results.fruitless.trials;
+        let all = (!state.results.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
+        EndReason::Failed(all.or_else(|| state.results.last_failure.clone()).unwrap_or_else(|| {
             "no training job logged a value of the objective metric: check the Regex of the metric against the log \
              of a training job"
                 .to_owned()

@@ -42,8 +42,8 @@ pub(crate) fn ask(
     reservation: MicroUsd,
     at_end: bool,
 ) -> Option<Ruling> {
-    let grants = &state.grants;
-    state.ledger.granted?;
+    let grants = &state.money.grants;
+    state.money.ledger.granted?;
     if grants.open.is_some() || grants.denied.is_some_and(|denied| denied.retry_at > state.now) {
         return None;
     }
@@ -52,9 +52,9 @@ pub(crate) fn ask(
     let left = if at_end { 0 } else { state.jobs_left(definition) };
     let jobs = slots.min(left.max(1));
     let all = MicroUsd(reservation.0.saturating_mul(u64::from(jobs)));
-    let allowed = state.ledger.available().map_or(all, |available| all.min(available));
-    let least = state.ledger.missing(reservation);
-    let wanted = state.ledger.missing(allowed).max(least);
+    let allowed = state.money.ledger.available().map_or(all, |available| all.min(available));
+    let least = state.money.ledger.missing(reservation);
+    let wanted = state.money.ledger.missing(allowed).max(least);
     Some(Ruling::Order(Order::Grant(GrantOrder::Request {
         n: grants.asked.saturating_add(1),
         least,
@@ -67,14 +67,14 @@ pub(crate) fn ask(
 /// This may exceed the present month's cap if other tunings were faster. Then the month grants nothing more. Money of the
 /// earliest month is spent first.
 pub(crate) fn moved_on(state: &State) -> Option<Ruling> {
-    let unspent = state.ledger.granted?.minus(state.ledger.spent);
-    if !state.grants.is_settled() {
+    let unspent = state.money.ledger.granted?.minus(state.money.ledger.spent);
+    if !state.money.grants.is_settled() {
         return None;
     }
     // The time of a line may be wrong, so only the sweeper's time ends a month.
     let present = month_of(state.clock);
-    let (month, amount) = state.grants.unspent_before(&present, unspent)?;
-    let n = state.grants.returned.saturating_add(1);
+    let (month, amount) = state.money.grants.unspent_before(&present, unspent)?;
+    let n = state.money.grants.returned.saturating_add(1);
     Some(Ruling::Order(Order::Grant(GrantOrder::Return {
         n,
         month: month.clone(),
@@ -85,14 +85,14 @@ pub(crate) fn moved_on(state: &State) -> Option<Ruling> {
 
 /// Returns unused money above `kept` to the month it came from.
 pub(crate) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
-    let unused = state.ledger.unused()?;
-    if !state.grants.is_settled() {
+    let unused = state.money.ledger.unused()?;
+    if !state.money.grants.is_settled() {
         return None;
     }
     let (month, granted) =
-        state.grants.by_month.iter().rev().find(|(_, granted)| **granted > MicroUsd::ZERO)?;
+        state.money.grants.by_month.iter().rev().find(|(_, granted)| **granted > MicroUsd::ZERO)?;
     let amount = unused.minus(kept).min(*granted);
-    let n = state.grants.returned.saturating_add(1);
+    let n = state.money.grants.returned.saturating_add(1);
     (amount > MicroUsd::ZERO).then(|| {
         Ruling::Order(Order::Grant(GrantOrder::Return { n, month: month.clone(), amount, moved_to: None }))
     })
@@ -100,7 +100,7 @@ pub(crate) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
 
 /// Returns how much unused money a tuning keeps whose search is not over.
 pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
-    let Some(unused) = state.ledger.unused() else { return MicroUsd::ZERO };
+    let Some(unused) = state.money.ledger.unused() else { return MicroUsd::ZERO };
     if is_idle(state) {
         return MicroUsd::ZERO;
     }
@@ -124,9 +124,9 @@ fn is_idle(state: &State) -> bool {
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.
 pub(crate) fn has_expired(state: &State) -> bool {
     let waited = |since: Time| state.now - since >= GRANT_WAIT_MAX;
-    state.grants.denied.is_some_and(|denied| waited(denied.since))
+    state.money.grants.denied.is_some_and(|denied| waited(denied.since))
         && state.jobs().next().is_none()
-        && !state.awaits_bills()
+        && !state.money.awaits_bills()
         && !state.is_paused()
 }
 
@@ -143,10 +143,10 @@ pub(crate) fn expires_at(state: &State) -> Option<Time> {
 /// Returns the denial of a tuning that asks again. One that is ending asks only for its refit.
 fn denied(state: &State) -> Option<Denied> {
     let asks = state.status == Status::Active || state.refit.is_some();
-    state.grants.denied.filter(|_| asks)
+    state.money.grants.denied.filter(|_| asks)
 }
 
 /// Returns when the month ends, so that unspent grants move on.
 pub(crate) fn turn_of_month(state: &State) -> Option<Time> {
-    state.ledger.granted.map(|_| month_end(state.clock))
+    state.money.ledger.granted.map(|_| month_end(state.clock))
 }

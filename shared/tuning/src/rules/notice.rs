@@ -26,7 +26,7 @@ pub(crate) const LEVEL_REACHED: Rule =
 
 /// Publishes that a bill was above its reservation, or will be, once.
 pub(crate) fn overrun(state: &State) -> Option<Ruling> {
-    (state.has_overrun() && !state.overrun_published)
+    (state.has_overrun() && !state.money.overrun_published)
         .then_some(Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen)))
 }
 
@@ -42,14 +42,14 @@ pub(crate) fn capacity_lacking(state: &State) -> Option<Ruling> {
 
 /// Publishes that a level of the month's cap or of the tuning's cap was reached, once each.
 pub(crate) fn level_reached(definition: &Definition, state: &State) -> Option<Ruling> {
-    if let Some((month, percent)) = state.grants.unpublished.first() {
+    if let Some((month, percent)) = state.money.grants.unpublished.first() {
         return Some(Ruling::Order(Order::Notice(NoticeOrder::MonthCapReached {
             month: month.clone(),
             percent: *percent,
         })));
     }
-    let percent = level(definition, state, state.ledger.cap?);
-    (percent > state.cap_published_percent)
+    let percent = level(definition, state, state.money.ledger.cap?);
+    (percent > state.money.cap_published_percent)
         .then_some(Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent })))
 }
 
@@ -62,16 +62,16 @@ pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
     if plain && state.changes.cap.is_none() {
         return None;
     }
-    state.ledger.cap.filter(|_| state.ledger.granted.is_none())?;
+    state.money.ledger.cap.filter(|_| state.money.ledger.granted.is_none())?;
     let [.., all] = CAP_LEVELS;
-    let unpublished = *why == EndReason::CostCap && state.cap_published_percent < all;
+    let unpublished = *why == EndReason::CostCap && state.money.cap_published_percent < all;
     unpublished.then_some(Ruling::Order(Order::Notice(NoticeOrder::CapReached { percent: all })))
 }
 
 /// Returns the highest level reached, in percent: by what is spent, or 100 when the rest pays for no further job.
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
-    let spent = state.ledger.spent;
+    let spent = state.money.ledger.spent;
     let shortest = definition.goal(BracketId(0), RungId(0));
     let goal = Goal::of_rung(definition, BracketId(0), RungId(0));
     let Runtime { least, usual, .. } = runtime(definition, state, (shortest, goal), None);

@@ -11,14 +11,14 @@ pub(crate) fn outlook(definition: &Definition, state: &State) -> Outlook {
     if let Some(start) = start::start(definition, state) {
         return Outlook::Start(start);
     }
-    if !state.trials.is_empty() || state.awaits_bills() || !state.pools.is_empty() {
+    if !state.trials.is_empty() || state.money.awaits_bills() || !state.money.pools.is_empty() {
         return Outlook::Busy;
     }
-    let awaits_grant = state.grants.open.is_some() || state.grants.denied.is_some();
+    let awaits_grant = state.money.grants.open.is_some() || state.money.grants.denied.is_some();
     match &state.status {
         Status::Ending(why) | Status::Ended { why, .. } => Outlook::Over(why.clone()),
         // One job may be left: too few for a trial and its promotion.
-        Status::Active if state.waiting.is_empty() && !start::has_jobs(definition, state) => {
+        Status::Active if state.search.waiting.is_empty() && !start::has_jobs(definition, state) => {
             Outlook::Over(EndReason::MaxJobs)
         }
         Status::Active if state.is_paused() => Outlook::Deferred,
@@ -32,5 +32,5 @@ pub(crate) fn outlook(definition: &Definition, state: &State) -> Outlook {
 pub(crate) fn is_deferred(state: &State) -> bool {
     state.is_paused()
         || state.awaits_capacity()
-        || state.no_start_before.is_some_and(|until| until > state.now)
+        || state.capacity.no_start_before.is_some_and(|until| until > state.now)
 }

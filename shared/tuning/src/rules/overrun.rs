@@ -109,7 +109,7 @@ fn stop_at(definition: &Definition, state: &State, job: &Job) -> Option<Time> {
 /// Returns when a running job began to cost money, moved by the time of its interruptions. `None` while it is interrupted,
 /// as far as events and sweeps show, and if nothing limits the money of the tuning.
 fn started(state: &State, job: &Job) -> Option<Time> {
-    let is_limited = state.ledger.cap.is_some() || state.ledger.granted.is_some();
+    let is_limited = state.money.ledger.cap.is_some() || state.money.ledger.granted.is_some();
     let runs = is_limited && job.holds_slot() && !job.is_closed() && job.phase() != JobPhase::Interrupted;
     Some(job.started().filter(|_| runs)? + job.idle())
 }
@@ -144,9 +144,9 @@ fn saved(definition: &Definition, state: &State, job: &Job) -> MicroUsd {
 /// Margins do not count: they are a precaution. Nor does what is above the cap for another reason, such as a cap that the
 /// user lowered.
 fn shortfall(definition: &Definition, state: &State) -> MicroUsd {
-    let Some(cap) = state.ledger.cap else { return MicroUsd::ZERO };
-    let pools = state.pools.iter().fold(MicroUsd::ZERO, |sum, pool| sum.plus(pool.reservation));
-    let mut needed = state.ledger.spent.plus(pools);
+    let Some(cap) = state.money.ledger.cap else { return MicroUsd::ZERO };
+    let pools = state.money.pools.iter().fold(MicroUsd::ZERO, |sum, pool| sum.plus(pool.reservation));
+    let mut needed = state.money.ledger.spent.plus(pools);
     let (mut extended, mut savings) = (MicroUsd::ZERO, MicroUsd::ZERO);
     for (_, job) in state.billed_jobs().filter(|(_, job)| !job.is_closed()) {
         needed = needed

@@ -39,13 +39,14 @@ pub(crate) const RELEASE: Rule = Rule {
 pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
     let seconds = definition.job.keep_alive_seconds;
     let Ruling::Order(Order::Start { limits, reservation, launch, .. }) = start else { return };
-    if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.grants.denied.is_some() {
+    if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.money.grants.denied.is_some()
+    {
         return;
     }
     let kept = JobLimits { keep_alive_seconds: seconds, ..*limits };
     let amount = crate::quote::worst_case(definition, state, kept, launch.instances);
     // Money granted for the job alone is not requested again.
-    let granted = state.ledger.fits(amount) || !state.ledger.fits(*reservation);
+    let granted = state.money.ledger.fits(amount) || !state.money.ledger.fits(*reservation);
     if granted && fits_cap(definition, state, amount) {
         (*limits, *reservation) = (kept, amount);
     }
@@ -57,7 +58,7 @@ pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut
 pub(crate) fn settled(definition: &Definition, state: &State) -> Option<Ruling> {
     let is_live =
         |pool: &Pool| !crate::planted!(PoolClosedFirst) && state.jobs().any(|(key, _, _)| key == pool.job);
-    state.pools.iter().filter(|pool| !is_live(pool)).find_map(|pool| {
+    state.money.pools.iter().filter(|pool| !is_live(pool)).find_map(|pool| {
         let overdue = state.clock >= settle_at(pool);
         let (seconds, amount) =
             pool.bill(definition).or_else(|| overdue.then_some((None, pool.reservation)))?;
@@ -72,7 +73,7 @@ fn settle_at(pool: &Pool) -> Time {
 /// Orders the next pool to be read: its time is over, or a job that started since may have taken its instances.
 pub(crate) fn read(state: &State) -> Option<Ruling> {
     let latest_start = latest_start(state);
-    state.pools.iter().find_map(|pool| {
+    state.money.pools.iter().find_map(|pool| {
         if pool.reading || pool.released || pool.over.is_some() {
             return None;
         }
@@ -86,7 +87,7 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
 /// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. The
 /// caller asks only when no job can start.
 pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> {
-    let kept = || state.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
+    let kept = || state.money.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
     let oldest = kept().min_by_key(|pool| (pool.since, pool.job))?;
     let useful = if state.status == Status::Active && !state.is_paused() {
         state.jobs_left(definition).min(state.max_parallel(definition))
@@ -103,7 +104,7 @@ fn nothing_runs_or_waits(state: &State) -> bool {
     let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
     state.trials.values().all(|trial| trial.job().is_none() && !waits(trial.not_before()))
         && !is_deferred(state)
-        && state.grants.open.is_none()
+        && state.money.grants.open.is_none()
 }
 
 /// Returns whether a job could start but for the money.
@@ -114,13 +115,13 @@ fn lacks_money(definition: &Definition, state: &State) -> bool {
 
 /// Returns the pools that time `at` would settle in full.
 pub(crate) fn settled_by(state: &State, at: Time) -> impl Iterator<Item = &Pool> {
-    state.pools.iter().filter(move |pool| settle_at(pool) <= at)
+    state.money.pools.iter().filter(move |pool| settle_at(pool) <= at)
 }
 
 /// Returns when each pool is read or settled in full.
 pub(crate) fn deadlines(state: &State) -> impl Iterator<Item = Time> {
     let lasts = |pool: &&Pool| pool.over.is_none();
-    state.pools.iter().filter(lasts).map(|pool| {
+    state.money.pools.iter().filter(lasts).map(|pool| {
         let read = pool.reading || pool.released || state.clock >= pool.until;
         if read { settle_at(pool) } else { pool.until }
     })

@@ -123,8 +123,11 @@ pub(crate) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruli
     if !is_synchronous || state.status != Status::Active || state.finalist.is_some() {
         return None;
     }
-    let mut places =
-        state.cohorts.iter().flat_map(|cohort| cohort.rungs().rev().map(move |(rung, _)| (cohort, rung)));
+    let mut places = state
+        .search
+        .cohorts
+        .iter()
+        .flat_map(|cohort| cohort.rungs().rev().map(move |(rung, _)| (cohort, rung)));
     places.find_map(|(cohort, rung)| candidate(definition, state, cohort, rung, false))
 }
 
@@ -148,8 +151,8 @@ pub(crate) fn next(definition: &Definition, state: &State, at_end: bool) -> Opti
 /// diverged since.
 fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.finalist?;
-    let waiting = state.waiting.get(&trial)?;
-    let rung = state.rung(waiting.place())?;
+    let waiting = state.search.waiting.get(&trial)?;
+    let rung = state.search.rung(waiting.place())?;
     let (_, value) =
         rung.waiting.iter().find(|(other, value)| *other == trial && value.is_some()).copied()?;
     let rank = rung.rank(definition.direction(), (trial, value));
@@ -168,7 +171,7 @@ fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Returns whether the trial that reached the target waits for money that nothing can free. Trials that wait for its end
 /// would then wait without end.
 pub(crate) fn finalist_lacks_money(definition: &Definition, state: &State) -> bool {
-    let is_waiting = state.finalist.is_some_and(|finalist| state.waiting.contains_key(&finalist));
+    let is_waiting = state.finalist.is_some_and(|finalist| state.search.waiting.contains_key(&finalist));
     is_waiting
         && !state.may_free_money()
         && finalist(definition, state).is_some_and(|ruling| !fits(definition, state, &ruling))
@@ -177,7 +180,7 @@ pub(crate) fn finalist_lacks_money(definition: &Definition, state: &State) -> bo
 /// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
 /// with that money.
 pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
-    if definition.promotes().is_none() || (state.jobs().next().is_none() && !state.awaits_bills()) {
+    if definition.promotes().is_none() || (state.jobs().next().is_none() && !state.money.awaits_bills()) {
         return false;
     }
     let waits = |trial: &Trial| trial.next_rung() > RungId(0) && trial.may_start(state.now);
@@ -188,7 +191,7 @@ pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
 /// Returns whether the cap allows the job of a promoted trial.
 fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
     let Ruling::Search(SearchRuling::TrialPromoted { trial, rung, .. }) = promotion else { return false };
-    let waiting = state.waiting.get(trial);
+    let waiting = state.search.waiting.get(trial);
     waiting.is_some_and(|trial| {
         Quote::of_promoted(definition, state, (trial.bracket, rung.next()), trial.epoch_ms).is_some()
     })
@@ -205,7 +208,7 @@ fn candidates<'a>(
         let rungs = cohort.rungs().filter(|(_, rung)| !rung.waiting.is_empty());
         rungs.map(move |(rung, _)| (cohort, rung))
     };
-    let mut places: Vec<_> = state.cohorts.iter().flat_map(has_waiting).collect();
+    let mut places: Vec<_> = state.search.cohorts.iter().flat_map(has_waiting).collect();
     places.sort_by_key(|(cohort, rung)| (Reverse(definition.level(cohort.id.bracket, *rung)), cohort.id));
     places.into_iter().filter_map(move |(cohort, rung)| candidate(definition, state, cohort, rung, at_end))
 }
@@ -283,21 +286,22 @@ fn is_closed(definition: &Definition, state: &State, cohort: &Cohort, rung: Rung
 
 /// Returns whether a new trial can join a cohort.
 fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: CohortId) -> bool {
-    state.next_cohort(definition, cohort.bracket) == cohort && can_join(definition, state, cohort.bracket)
+    state.search.next_cohort(definition, cohort.bracket) == cohort
+        && can_join(definition, state, cohort.bracket)
 }
 
 /// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
 /// trials of the bracket then need.
 pub(crate) fn can_join(definition: &Definition, state: &State, bracket: BracketId) -> bool {
-    if state.status != Status::Active || state.next_trial.0 >= definition.max_trials() {
+    if state.status != Status::Active || state.search.next_trial.0 >= definition.max_trials() {
         return false;
     }
     if definition.promotes().is_none() {
         return state.jobs_left(definition) > 0;
     }
     let eta = definition.plan().eta();
-    let id = state.next_cohort(definition, bracket);
-    let needed = match state.cohort(id) {
+    let id = state.search.next_cohort(definition, bracket);
+    let needed = match state.search.cohort(id) {
         Some(cohort) => cohort.jobs_needed(eta, 1),
         None => Cohort::new(definition, id).jobs_needed(eta, 1),
     };
@@ -308,7 +312,7 @@ pub(crate) fn can_join(definition: &Definition, state: &State, bracket: BracketI
 /// cohorts, and the jobs about to start.
 fn jobs_are_left(definition: &Definition, state: &State, cohort: CohortId, needed: u32) -> bool {
     let eta = definition.plan().eta();
-    let others = state.cohorts.iter().filter(|other| other.id != cohort);
+    let others = state.search.cohorts.iter().filter(|other| other.id != cohort);
     let about_to_start = count(state.trials.values().filter(|trial| trial.job().is_none()).count());
     let first = needed.saturating_add(about_to_start).saturating_add(1);
     let all = others.map(|other| other.jobs_needed(eta, 0)).fold(first, u32::saturating_add);
@@ -318,7 +322,8 @@ fn jobs_are_left(definition: &Definition, state: &State, cohort: CohortId, neede
 /// Finishes the next waiting trial that can never be promoted.
 pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlook) -> Option<Ruling> {
     definition.promotes()?;
-    let mut places = state.cohorts.iter().flat_map(|cohort| cohort.rungs().map(move |place| (cohort, place)));
+    let mut places =
+        state.search.cohorts.iter().flat_map(|cohort| cohort.rungs().map(move |place| (cohort, place)));
     places.find_map(|(cohort, (number, rung))| {
         // The worst waiting trial is the first that can be ruled out.
         let (_, (trial, value)) = rung.best_and_worst_waiting()?;
@@ -344,7 +349,7 @@ pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
 /// Returns the most trials that can ever be promoted from a rung, as things stand; `None` if there is no such cohort, or
 /// while a synchronous rung is open.
 pub fn most_promoted(definition: &Definition, state: &State, place: Place) -> Option<u32> {
-    let most = most_allowed(definition, state, state.cohort(place.cohort)?, place.rung);
+    let most = most_allowed(definition, state, state.search.cohort(place.cohort)?, place.rung);
     (most < u32::MAX).then_some(most)
 }
 

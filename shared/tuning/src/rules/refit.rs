@@ -17,21 +17,21 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     if !why.allows_refit()
         || !definition.refit
         || state.refit.is_some()
-        || state.launched >= definition.limits.max_jobs
+        || state.results.launched >= definition.limits.max_jobs
     {
         return None;
     }
-    let best = state.refittable.as_ref()?;
+    let best = state.results.refittable.as_ref()?;
     let Quote { limits, instances, worst_case: reservation } =
         Quote::of_epochs(definition, state, best.resource);
-    if !state.ledger.fits_cap(reservation) {
+    if !state.money.ledger.fits_cap(reservation) {
         return None;
     }
-    if !state.ledger.fits(reservation) {
+    if !state.money.ledger.fits(reservation) {
         return grant::ask(definition, state, reservation, true);
     }
     Some(Ruling::Order(Order::Start {
-        job: JobKey { trial: state.next_trial, rung: RungId(0), attempt: 1 },
+        job: JobKey { trial: state.search.next_trial, rung: RungId(0), attempt: 1 },
         bracket: definition.refit_bracket(),
         configuration: best.configuration.clone(),
         origin: None,

@@ -23,7 +23,7 @@ pub(crate) fn interrupted(
     }
     let worst = Quote::of_fallback(definition, state, trial, job.order.rung).worst_case;
     // The reservation of the job is free once the job has ended.
-    let left = state.ledger.available().map(|available| available.plus(job.bill.reservation));
+    let left = state.money.ledger.available().map(|available| available.plus(job.bill.reservation));
     left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions() })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn next_instances(
 /// Returns when instances count as having capacity again, for jobs that a quota blocks.
 pub(crate) fn next_instances_at(state: &State) -> impl Iterator<Item = Time> {
     let is_blocked = state.jobs().any(|(_, _, job)| job.is_blocked_by_quota());
-    state.no_capacity_until.iter().copied().filter(move |_| is_blocked)
+    state.capacity.no_capacity_until.iter().copied().filter(move |_| is_blocked)
 }
 
 /// Returns the reason to cancel a job that a quota blocks while nothing runs for long: one ordered job is enough to

@@ -25,7 +25,8 @@ pub(crate) const START: Rule = Rule {
         let state = view.state;
         let retries = state.trials.values().filter_map(Trial::not_before);
         // Starts wait for both.
-        let postponed = state.no_start_before.max(state.lack.as_ref().map(|lack| lack.until));
+        let postponed =
+            state.capacity.no_start_before.max(state.capacity.lack.as_ref().map(|lack| lack.until));
         view.by_facts(retries.chain(postponed).chain(grant::retry_at(state)))
     },
     folds_first: nothing,
@@ -44,7 +45,7 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| next_of_search(definition, state).filter(|_| continues))?;
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::Start { reservation, .. }) = &next
-        && !state.ledger.fits(*reservation)
+        && !state.money.ledger.fits(*reservation)
     {
         return grant::ask(definition, state, *reservation, state.refit.is_some());
     }
@@ -56,7 +57,7 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
 /// rest of a decision.
 fn draw(definition: &Definition, state: &State, next: &mut Ruling) {
     if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next
-        && job.trial == state.next_trial
+        && job.trial == state.search.next_trial
     {
         let suggestion = state.draw(definition, job.trial);
         *configuration = suggestion.configuration;
@@ -88,7 +89,7 @@ fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
             new_trial(definition, state).filter(|_| free)
         })
         .or_else(|| {
-            let over = state.trials.is_empty() && !state.awaits_bills();
+            let over = state.trials.is_empty() && !state.money.awaits_bills();
             over.then(|| promote::next(definition, state, true))?
         })
 }
@@ -103,7 +104,7 @@ fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
         state.trials.values().filter(|trial| trial.cut_limit.is_some() && trial.may_start(state.now));
     cut.any(|trial| {
         let amount = Quote::of_longest_attempt(definition, state, trial).worst_case;
-        state.ledger.can_ever_fit(amount.plus(reserve(definition, state)))
+        state.money.ledger.can_ever_fit(amount.plus(reserve(definition, state)))
     })
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
         && !state.is_paused()
         && !state.awaits_capacity()
         && limits.max_instances.is_none_or(|max| instances <= max)
-        && state.no_start_before.is_none_or(|until| until <= state.now)
+        && state.capacity.no_start_before.is_none_or(|until| until <= state.now)
 }
 
 fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
@@ -157,9 +158,9 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. When
 /// money is short, the job may get a shorter limit than usual. [`draw`] adds the configuration.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
-    let trial = state.next_trial;
+    let trial = state.search.next_trial;
     let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
-    let bracket = BracketId::at(definition.plan().next_bracket_of(&state.joined, open)?);
+    let bracket = BracketId::at(definition.plan().next_bracket_of(&state.search.joined, open)?);
     let quote = Quote::of_new_trial(definition, state, bracket)?;
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
@@ -168,7 +169,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         origin: None,
         limits: quote.limits,
         reservation: quote.worst_case,
-        round: state.next_cohort(definition, bracket).round,
+        round: state.search.next_cohort(definition, bracket).round,
         launch: Launch {
             resource: definition.promotes().map(|_| definition.level(bracket, RungId(0))),
             instances: quote.instances,

@@ -12,7 +12,8 @@ pub(crate) const STOP: Rule = Rule {
     wakes: |view| {
         let overruns = overrun::deadlines(view.definition, view.state);
         let other_instances = spot::next_instances_at(view.state);
-        let by_facts = view.by_facts(overruns.chain(view.state.long_hold_at()).chain(other_instances));
+        let by_facts =
+            view.by_facts(overruns.chain(view.state.capacity.long_hold_at()).chain(other_instances));
         by_facts.into_iter().chain(view.by_clock(last_epoch::deadlines(view.definition, view.state))).min()
     },
     folds_first: nothing,

@@ -2,7 +2,7 @@
 //!
 //! If running trials are stopped, or trials are promoted asynchronously, each bracket has one cohort. With synchronous
 //! promotion, each round of a bracket has one cohort. A promotion compares the trials of one cohort; a running trial is
-//! compared with the arrivals at its level in all cohorts ([`rungs_at`](crate::state::State::rungs_at)). A cohort
+//! compared with the arrivals at its level in all cohorts ([`rungs_at`](crate::state::search::Search::rungs_at)). A cohort
 //! records results; [`crate::decide`] makes the decisions.
 
 use hyperband::promotion::{Passage, allowed, jobs_needed};

@@ -7,15 +7,90 @@
 //! Lack of capacity is no fault of a trial. The trial is retried without limit, and no other trial takes its slot.
 //! Starts wait, and each probe without instances doubles the wait. The hold ends when a job gets instances.
 
+use serde::{Deserialize, Serialize};
+
 use crate::definition::Definition;
 use crate::job::Job;
 use crate::job::instances::Instances;
 use crate::log::fact::JobKey;
-use crate::state::{Deferral, Lack, State};
+use crate::state::State;
 use crate::trial::Trial;
 use crate::unit::ids::{ChoiceId, count};
-use crate::unit::limits::{IDLE, QUOTA_WAIT_MAX, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
+use crate::unit::limits::{CAPACITY_MEMORY, IDLE, QUOTA_WAIT_MAX, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::{Millis, Time};
+
+/// Why starts must wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Refused starts in a row.
+    pub refusals: u32,
+    /// No job starts before this time: the service throttles, or a quota is used up.
+    pub no_start_before: Option<Time>,
+    /// Set while starts are deferred and nothing runs.
+    pub deferral: Option<Deferral>,
+    /// Set while jobs get no instances.
+    pub lack: Option<Lack>,
+    /// Until when each instance choice counts as lacking capacity, by index.
+    pub no_capacity_until: Vec<Time>,
+}
+
+/// No job runs, and starts are deferred.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferral {
+    /// When a start was first deferred.
+    pub since: Time,
+    /// When a start was first deferred for a quota; `None` = no quota is exceeded.
+    pub quota_since: Option<Time>,
+    /// The latest answer of the training service about the quota.
+    pub last_answer: Option<String>,
+}
+
+/// Jobs get no instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Since when no job has had instances, if none has them now.
+    pub since: Time,
+    /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
+    pub probes: u32,
+    /// When a job last ended without instances. A job that was ordered later is a probe.
+    pub failed_at: Time,
+    /// No job starts before.
+    pub until: Time,
+    /// Whether the notice of this lack was ordered.
+    pub published: bool,
+}
+
+impl Capacity {
+    /// Returns when the deferral of starts counts as long.
+    pub(crate) fn long_hold_at(&self) -> Option<Time> {
+        self.deferral.as_ref().map(|deferral| deferral.since + IDLE)
+    }
+
+    /// Returns when the wait for a quota expires.
+    pub(crate) fn quota_expires_at(&self) -> Option<Time> {
+        let since = self.deferral.as_ref().and_then(|deferral| deferral.quota_since);
+        since.map(|since| since + QUOTA_WAIT_MAX)
+    }
+
+    /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for
+    /// most instance types, and no wait helps. A tuning with several instance types tries them all.
+    pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
+        let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
+        (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
+    }
+
+    /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
+    pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: Time) {
+        let choices = definition.job.choices().count();
+        if choices < 2 {
+            return;
+        }
+        self.no_capacity_until.resize(choices, Time::MIN);
+        if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
+            *until = at + CAPACITY_MEMORY;
+        }
+    }
+}
 
 impl State {
     /// Returns whether a job has instances now.
@@ -27,10 +102,10 @@ impl State {
     pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: Time) {
         let Some(job) = self.job(key) else { return };
         let (after, instances_at) = (Instances::of(job), job.instances_at());
-        let Some(lack) = &mut self.lack else { return };
+        let Some(lack) = &mut self.capacity.lack else { return };
         let gained = (!before.had && after.had) || (!before.regained && after.regained);
         if gained && instances_at >= Some(lack.failed_at) {
-            self.lack = None;
+            self.capacity.lack = None;
             return;
         }
         lack.since = instances_at.map_or(lack.since, |shown| lack.since.max(shown));
@@ -44,7 +119,7 @@ impl State {
     /// Only a probe doubles the wait: the jobs with which a lack begins end at about the same time.
     pub(crate) fn hold_for_capacity(&mut self, ordered: Time) {
         let at = self.now;
-        let (since, probes, published) = match &self.lack {
+        let (since, probes, published) = match &self.capacity.lack {
             Some(lack) => {
                 let probe = ordered > lack.failed_at;
                 (lack.since, lack.probes.saturating_add(u32::from(probe)), lack.published)
@@ -52,19 +127,19 @@ impl State {
             None => (at, 1, false),
         };
         let wait = RETRY_BACKOFF.doubled(probes.saturating_sub(1)).min(RETRY_BACKOFF_MAX);
-        self.lack = Some(Lack { since, probes, failed_at: at, until: at + wait, published });
+        self.capacity.lack = Some(Lack { since, probes, failed_at: at, until: at + wait, published });
     }
 
     /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
     /// its instances.
     pub(crate) fn awaits_capacity(&self) -> bool {
         let mut waiting = self.jobs().filter(|(_, _, job)| job.holds_slot() && !job.has_instances());
-        self.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
+        self.capacity.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
     }
 
     /// Returns the lack of capacity in which no job of the tuning has instances.
     fn lack_without_instances(&self) -> Option<&Lack> {
-        self.lack.as_ref().filter(|_| !self.has_instances())
+        self.capacity.lack.as_ref().filter(|_| !self.has_instances())
     }
 
     /// Returns when the wait for capacity expires; `None` while a job has instances.
@@ -92,7 +167,7 @@ impl State {
 
     /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
     pub(crate) fn unpublished_lack(&self) -> Option<Time> {
-        let lack = self.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
+        let lack = self.capacity.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
         lack.map(|lack| lack.since)
     }
 
@@ -105,8 +180,11 @@ impl State {
         if self.runs() {
             return;
         }
-        let deferral =
-            self.deferral.get_or_insert(Deferral { since: at, quota_since: None, last_answer: None });
+        let deferral = self.capacity.deferral.get_or_insert(Deferral {
+            since: at,
+            quota_since: None,
+            last_answer: None,
+        });
         if quota_answer.is_some() {
             deferral.quota_since = deferral.quota_since.or(Some(at));
             deferral.last_answer = quota_answer;
@@ -115,39 +193,21 @@ impl State {
 
     /// Ends the hold if a job runs now.
     pub(crate) fn clear_hold(&mut self) {
-        if self.deferral.is_some() && self.runs() {
-            self.deferral = None;
+        if self.capacity.deferral.is_some() && self.runs() {
+            self.capacity.deferral = None;
         }
-    }
-
-    /// Returns when the deferral of starts counts as long.
-    pub(crate) fn long_hold_at(&self) -> Option<Time> {
-        self.deferral.as_ref().map(|deferral| deferral.since + IDLE)
     }
 
     /// Returns whether starts have been deferred for long.
     pub(crate) fn is_deferred_long(&self) -> bool {
-        self.long_hold_at().is_some_and(|at| at <= self.now)
-    }
-
-    /// Returns when the wait for a quota expires.
-    pub(crate) fn quota_expires_at(&self) -> Option<Time> {
-        let since = self.deferral.as_ref().and_then(|deferral| deferral.quota_since);
-        since.map(|since| since + QUOTA_WAIT_MAX)
-    }
-
-    /// Returns the answer of the service if a quota is smaller than what one job needs. New accounts have a quota of 0 for
-    /// most instance types, and no wait helps. A tuning with several instance types tries them all.
-    pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
-        let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
-        (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
+        self.capacity.long_hold_at().is_some_and(|at| at <= self.now)
     }
 
     /// Returns whether the wait for a quota has expired.
     ///
     /// Counts by the time that the sweeper reports: a stored fact that a job was accepted may not be folded yet.
     pub(crate) fn quota_has_expired(&self) -> bool {
-        self.quota_expires_at().is_some_and(|at| at <= self.clock)
+        self.capacity.quota_expires_at().is_some_and(|at| at <= self.clock)
     }
 }
 
@@ -169,7 +229,9 @@ pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
 /// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
 /// again soonest.
 pub(crate) fn choice(definition: &Definition, state: &State) -> ChoiceId {
-    let until = |choice: &ChoiceId| state.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN);
+    let until = |choice: &ChoiceId| {
+        state.capacity.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN)
+    };
     let mut choices = definition.job.choices();
     let available = choices.find(|choice| until(choice) <= state.now);
     available.or_else(|| definition.job.choices().min_by_key(until)).unwrap_or_default()
@@ -181,7 +243,7 @@ pub(crate) fn is_available(definition: &Definition, state: &State, choice: Choic
 }
 
 fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
-    state.no_capacity_until.get(choice.index()).is_some_and(|until| *until > state.now)
+    state.capacity.no_capacity_until.get(choice.index()).is_some_and(|until| *until > state.now)
 }
 
 /// Returns whether the trial of a job without capacity continues at once on other instances: some are not known to

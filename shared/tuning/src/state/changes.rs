@@ -11,16 +11,12 @@ use crate::unit::time::Time;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Changes {
     /// The hard cap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<Change<MicroUsd>>,
     /// The maximum of jobs that run at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<Change<u32>>,
     /// Whether starts are paused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Change<bool>>,
     /// The highest `max_parallel` that any change has set.
-    #[serde(default)]
     pub most_parallel: u32,
 }
 
@@ -31,12 +27,6 @@ pub struct Change<T> {
     pub made: (Time, String),
     /// The new limit.
     pub value: T,
-}
-
-impl Changes {
-    pub(crate) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Replaces an earlier change with the one that `recorded` makes; returns whether the new change is later.

@@ -31,11 +31,6 @@ pub struct Cause {
 }
 
 impl Failures {
-    /// Returns whether no job failed.
-    pub fn is_empty(&self) -> bool {
-        self.causes.is_empty()
-    }
-
     /// Adds a failed job with its failure reason.
     pub(crate) fn add(&mut self, job: JobKey, message: &str, by_program: bool) {
         let reason = cause(message);

@@ -10,6 +10,7 @@ use search::{Observation, Place, Suggestion, View};
 
 use crate::definition::Definition;
 use crate::state::State;
+use crate::state::search::Search;
 use crate::trial::Trial;
 use crate::unit::ids::TrialId;
 
@@ -19,7 +20,7 @@ impl State {
         let maximize = definition.direction() == Direction::Maximize;
         let running =
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
-        let view = View::new(&self.history, &running, maximize).with_initial(&definition.initial);
+        let view = View::new(&self.search.history, &running, maximize).with_initial(&definition.initial);
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
         match definition.initial.get(trial.index()) {
             Some(given) => drawn.with(given),
@@ -30,10 +31,14 @@ impl State {
     fn running_observations(&self, definition: &Definition) -> BTreeMap<u32, Observation> {
         let searching = self.trials.iter().filter(|(_, trial)| trial.refit().is_none());
         searching
-            .filter_map(|(number, trial)| Some((number.0, self.observation(definition, *number, trial)?)))
+            .filter_map(|(number, trial)| {
+                Some((number.0, self.search.observation(definition, *number, trial)?))
+            })
             .collect()
     }
+}
 
+impl Search {
     /// Returns what is known of a live trial; `None` if its configuration has no place in the space.
     fn observation(&self, definition: &Definition, number: TrialId, trial: &Trial) -> Option<Observation> {
         let place = Place::of(&definition.space, &trial.configuration).ok()?;

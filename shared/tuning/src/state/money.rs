@@ -4,38 +4,42 @@
 //! only. No answer of the service says that a bill is final, so each bill is read once more before the tuning ends. A
 //! higher one is booked and read again.
 
+use serde::{Deserialize, Serialize};
+
 use crate::definition::Definition;
 use crate::job::Job;
 use crate::job::bill::Stage;
 use crate::job::pool::Pool;
 use crate::log::fact::JobKey;
+use crate::money::grants::Grants;
+use crate::money::ledger::Ledger;
 use crate::state::State;
 use crate::state::streams::place_complete;
 use crate::trial::Trial;
 use crate::unit::limits::MAX_MARGIN;
 use crate::unit::money::MicroUsd;
 
-impl State {
-    /// Returns the jobs whose bill is not final: the live jobs and the concluded ones.
-    pub fn billed_jobs(&self) -> impl Iterator<Item = (JobKey, &Job)> {
-        let concluded = self.billing.iter().map(|(key, job)| (*key, job));
-        self.jobs().map(|(key, _, job)| (key, job)).chain(concluded)
-    }
+/// Reserved, spent and granted money.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Money {
+    /// The money of the tuning.
+    pub ledger: Ledger,
+    /// Money granted from the month's cap.
+    pub grants: Grants,
+    /// Concluded jobs whose bill is not known or not confirmed yet, in the order of their conclusion.
+    pub billing: Vec<(JobKey, Job)>,
+    /// Warm pools whose cost is not known yet.
+    pub pools: Vec<Pool>,
+    /// Whether the notice of a bill above its reservation was ordered.
+    pub overrun_published: bool,
+    /// The level of the cap, in percent, whose notice was ordered last; 0 = none.
+    pub cap_published_percent: u32,
+}
 
-    /// Returns whether a bill was above its reservation, or will be: the job lasts longer than that pays for.
-    pub fn has_overrun(&self) -> bool {
-        let extended = |(_, _, job): (JobKey, &Trial, &Job)| job.bill.extension.amount > MicroUsd::ZERO;
-        self.ledger.has_overrun() || self.jobs().any(extended)
-    }
-
+impl Money {
     /// Returns whether a concluded job has no bill yet.
     pub(crate) fn awaits_bills(&self) -> bool {
         self.billing.iter().any(|(_, job)| !job.is_closed())
-    }
-
-    /// Returns whether a job, a bill or a warm pool may still free reserved money.
-    pub(crate) fn may_free_money(&self) -> bool {
-        self.jobs().next().is_some() || self.awaits_bills() || !self.pools.is_empty()
     }
 
     /// Returns the concluded job `key`, if its bill is not final.
@@ -43,10 +47,34 @@ impl State {
         self.billing.iter_mut().find(|(known, _)| *known == key).map(|(_, job)| job)
     }
 
+    /// Removes the concluded jobs whose bill is final.
+    pub(crate) fn forget_final_bills(&mut self) {
+        self.billing.retain(|(_, job)| !job.bill.is_final());
+    }
+}
+
+impl State {
+    /// Returns the jobs whose bill is not final: the live jobs and the concluded ones.
+    pub fn billed_jobs(&self) -> impl Iterator<Item = (JobKey, &Job)> {
+        let concluded = self.money.billing.iter().map(|(key, job)| (*key, job));
+        self.jobs().map(|(key, _, job)| (key, job)).chain(concluded)
+    }
+
+    /// Returns whether a bill was above its reservation, or will be: the job lasts longer than that pays for.
+    pub fn has_overrun(&self) -> bool {
+        let extended = |(_, _, job): (JobKey, &Trial, &Job)| job.bill.extension.amount > MicroUsd::ZERO;
+        self.money.ledger.has_overrun() || self.jobs().any(extended)
+    }
+
+    /// Returns whether a job, a bill or a warm pool may still free reserved money.
+    pub(crate) fn may_free_money(&self) -> bool {
+        self.jobs().next().is_some() || self.money.awaits_bills() || !self.money.pools.is_empty()
+    }
+
     /// Returns the job `key`, live or concluded, if its bill is not final.
     pub(crate) fn billed_job_mut(&mut self, key: JobKey) -> Option<&mut Job> {
         let live = self.trials.get_mut(key.trial).and_then(|trial| trial.job_mut());
-        let concluded = self.billing.iter_mut().find(|(known, _)| *known == key);
+        let concluded = self.money.billing.iter_mut().find(|(known, _)| *known == key);
         live.filter(|job| job.is(key)).or(concluded.map(|(_, job)| job))
     }
 
@@ -64,15 +92,15 @@ impl State {
         let excess = amount.minus(reservation.minus(job.bill.extension.amount));
         match before {
             None => {
-                self.pools.extend(pool);
+                self.money.pools.extend(pool);
                 self.settle(reservation, amount, excess);
             }
             Some(before) => self.settle(MicroUsd::ZERO, amount.minus(before), excess),
         }
-        if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
+        if let Some(best) = self.results.best.as_mut().filter(|best| best.job == key) {
             (best.billable_seconds, best.cost) = (Some(seconds), Some(amount));
         }
-        self.forget_final_bills();
+        self.money.forget_final_bills();
     }
 
     /// Reserves more for a job that lasts longer than its reservation pays for, even above the cap.
@@ -81,7 +109,7 @@ impl State {
         job.bill.reservation = job.bill.reservation.plus(amount);
         job.bill.extension.seconds = seconds;
         job.bill.extension.amount = job.bill.extension.amount.plus(amount);
-        self.ledger.raise(amount);
+        self.money.ledger.raise(amount);
     }
 
     /// Books the whole reservation of a job whose bill never came. No bill of it is read again.
@@ -91,45 +119,40 @@ impl State {
         if let Some(job) = self.billed_job_mut(key) {
             job.bill.stage = Stage::InFull(amount);
         }
-        if let Some(best) = self.best.as_mut().filter(|best| best.job == key) {
+        if let Some(best) = self.results.best.as_mut().filter(|best| best.job == key) {
             (best.cost, best.settled_in_full) = (Some(amount), true);
         }
-        self.forget_final_bills();
+        self.money.forget_final_bills();
         place_complete(definition, self, key);
     }
 
-    /// Removes the concluded jobs whose bill is final.
-    pub(crate) fn forget_final_bills(&mut self) {
-        self.billing.retain(|(_, job)| !job.bill.is_final());
-    }
-
     pub(crate) fn close_pool(&mut self, key: JobKey, amount: MicroUsd) {
-        let Some(index) = self.pools.iter().position(|pool| pool.job == key) else { return };
-        let pool = self.pools.remove(index);
+        let Some(index) = self.money.pools.iter().position(|pool| pool.job == key) else { return };
+        let pool = self.money.pools.remove(index);
         // The reservation of a pool has no margin of its own.
-        let excess = amount.minus(pool.reservation).minus(self.ledger.margin);
+        let excess = amount.minus(pool.reservation).minus(self.money.ledger.margin);
         self.settle(pool.reservation, amount, excess);
     }
 
     /// Frees a reservation and books its bill, which was higher by `excess` than a reservation with the margin so far.
     /// The excess raises the reservations of all jobs whose bill is not known, and of all later jobs.
     fn settle(&mut self, reservation: MicroUsd, bill: MicroUsd, excess: MicroUsd) {
-        self.ledger.settle(reservation, bill);
-        let margin = self.ledger.margin.plus(excess).min(MAX_MARGIN);
-        let more = margin.minus(self.ledger.margin);
+        self.money.ledger.settle(reservation, bill);
+        let margin = self.money.ledger.margin.plus(excess).min(MAX_MARGIN);
+        let more = margin.minus(self.money.ledger.margin);
         if more == MicroUsd::ZERO {
             return;
         }
-        self.ledger.margin = margin;
+        self.money.ledger.margin = margin;
         if crate::planted!(ExcessNotRaised) {
             return;
         }
         let live = self.trials.values_mut().filter_map(|trial| trial.job_mut());
-        for job in live.chain(self.billing.iter_mut().map(|(_, job)| job)) {
+        for job in live.chain(self.money.billing.iter_mut().map(|(_, job)| job)) {
             // A bill that rises later is compared with a reservation that has the whole margin.
             job.bill.reservation = job.bill.reservation.plus(more);
             if !job.is_closed() {
-                self.ledger.raise(more);
+                self.money.ledger.raise(more);
             }
         }
     }

@@ -56,7 +56,8 @@ pub(crate) fn place_streams(definition: &Definition, state: &mut State, key: Job
 
 /// Updates the epoch of the incumbent after its line moved.
 pub(crate) fn follow_incumbent(state: &mut State, number: TrialId) {
-    let Some(incumbent) = state.incumbent.as_mut().filter(|incumbent| incumbent.trial == number) else {
+    let Some(incumbent) = state.search.incumbent.as_mut().filter(|incumbent| incumbent.trial == number)
+    else {
         return;
     };
     let Some(trial) = state.trials.get(number) else { return };

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use crate::log::fact::JobKey;
 use crate::log::ruling::{Judged, Ruling, SearchRuling};
 use crate::scheduler::{Parked, Waiting};
-use crate::state::State;
+use crate::state::search::Search;
 use crate::trial::summary::thinned;
 use crate::trial::{Purpose, Trial};
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{CohortId, Place, TrialId};
 use crate::unit::time::Time;
 
-impl State {
+impl Search {
     /// Returns the last job of the trial that `ruling` promotes, if that trial is parked and not at hand. The row of the
-    /// job has what [`State::bring`] needs.
+    /// job has what [`Search::bring`] needs.
     pub fn lacks(&self, ruling: &Ruling) -> Option<JobKey> {
         let Ruling::Search(SearchRuling::TrialPromoted { trial, .. }) = ruling else { return None };
         let waiting = self.waiting.get(trial).filter(|_| self.parked.get(*trial).is_none())?;

@@ -45,7 +45,7 @@ fn confirmed(seconds: i64, job: JobKey, billed: u64) -> Recorded {
 }
 
 fn sums(run: &Run) -> (u64, u64) {
-    (run.state.ledger.spent.0, run.state.ledger.reserved.0)
+    (run.state.money.ledger.spent.0, run.state.money.ledger.reserved.0)
 }
 
 /// "A trial's end and its value at the level make its arrival, the bill settles money only."
@@ -83,7 +83,7 @@ fn the_bill_of_an_arrived_trial_that_never_comes_is_settled_in_full() {
     assert_eq!(deadline(&run.definition, &run.state), Some(at(130 + 3_600)));
     check_next(&mut run, &[time_passed(130 + 3_600)], &["settle 0-0-1 in full"]);
     assert_eq!(sums(&run), (WORST_CASE, WORST_CASE));
-    assert_eq!(run.state.billing, []);
+    assert_eq!(run.state.money.billing, []);
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &[]);
 }
 
@@ -106,7 +106,7 @@ fn the_instances_that_an_arrived_trial_keeps_stay_reserved_after_its_bill() {
     let given = [logged(20, job(0), 1, 0.5), ended_after_run(60, job(0), Completed)];
     let mut run = unconfirmed(&definition, &given);
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &["bill of 0-0-1: 50 s, 5000"]);
-    let pool = &run.state.pools[0];
+    let pool = &run.state.money.pools[0];
     assert_eq!((pool.job, pool.since, pool.reservation.0), (job(0), at(60), 660 * SECOND));
     assert_eq!(sums(&run), (50 * SECOND, WORST_CASE + 2 * 660 * SECOND));
 }
@@ -119,7 +119,7 @@ fn a_tuning_ends_once_its_bills_are_confirmed() {
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &expect);
     run.take(&[confirmed(120, job(0), 50), logged(130, job(1), 1, 0.5)]);
     check_next(&mut run, &[described(160, job(1), Completed, 50)], &["trial 1 completed"]);
-    assert_eq!(run.state.billing.len(), 1);
+    assert_eq!(run.state.money.billing.len(), 1);
     check_next(&mut run, &[confirmed(220, job(1), 50)], &["ended: MaxJobs"]);
 }
 
@@ -130,7 +130,7 @@ fn a_higher_bill_is_booked_and_must_be_confirmed_too() {
     let mut run = unconfirmed(&random(1, 1), &given);
     check_next(&mut run, &[described(60, job(0), Completed, 70)], &["bill of 0-0-1: 70 s, 7000"]);
     assert_eq!(sums(&run), (70 * SECOND, 0));
-    assert_eq!(run.state.best.as_ref().unwrap().cost, Some(MicroUsd(70 * SECOND)));
+    assert_eq!(run.state.results.best.as_ref().unwrap().cost, Some(MicroUsd(70 * SECOND)));
     // A reading that was on its way shows the former bill.
     check_next(&mut run, &[confirmed(120, job(0), 50)], &[]);
     check_next(&mut run, &[confirmed(180, job(0), 70)], &["ended: MaxJobs"]);
@@ -151,10 +151,10 @@ fn p1_a_rise_above_the_cap_starts_no_job() {
     definition.cap = definition.cap.map(|cap| cap.plus(MicroUsd(50 * SECOND)));
     let given = [logged(20, job(0), 1, 0.5), described(60, job(0), Completed, 50)];
     let mut run = unconfirmed(&definition, &given);
-    assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
+    assert_eq!(run.state.money.ledger.available(), Some(MicroUsd::ZERO));
     let expect = ["bill of 0-0-1: 70 s, 7000", "notice: 100 % of the cap"];
     check_next(&mut run, &[described(60, job(0), Completed, 70)], &expect);
-    assert_eq!(run.state.ledger.standing, Some(MicroUsd(WORST_CASE + 70 * SECOND)));
+    assert_eq!(run.state.money.ledger.standing, Some(MicroUsd(WORST_CASE + 70 * SECOND)));
     run.take(&[logged(80, job(1), 1, 0.5)]);
     check_next(&mut run, &[described(90, job(1), Completed, 50)], &["trial 1 completed"]);
 }
@@ -165,11 +165,11 @@ fn a_rise_above_the_reservation_raises_all_reservations() {
     let mut run = unconfirmed(&random(9, 1), &given);
     let risen = described(60, job(0), Completed, 4_000);
     check_next(&mut run, &[risen], &["bill of 0-0-1: 4000 s, 400000", "overrun notice"]);
-    assert_eq!(run.state.ledger.margin, MicroUsd(100 * SECOND));
+    assert_eq!(run.state.money.ledger.margin, MicroUsd(100 * SECOND));
     assert_eq!(run.state.job(job(1)).unwrap().bill.reservation, MicroUsd(WORST_CASE + 100 * SECOND));
     // The same bill rises once more: only the difference is another excess.
     check_next(&mut run, &[described(60, job(0), Completed, 4_010)], &["bill of 0-0-1: 4010 s, 401000"]);
-    assert_eq!(run.state.ledger.margin, MicroUsd(110 * SECOND));
+    assert_eq!(run.state.money.ledger.margin, MicroUsd(110 * SECOND));
 }
 
 /// The rise comes while the job still waits for its log.

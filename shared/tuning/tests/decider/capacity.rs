@@ -74,12 +74,12 @@ fn the_hold_ends_when_a_job_gets_instances() {
     check_next(run, &[time_passed(91)], &["start 0-0-2"]);
     check_next(run, &[started(92, attempt(0, 2))], &[]);
     check_next(run, &[training(100, attempt(0, 2))], &["start 1-0-2"]);
-    assert_eq!(run.state.lack, None);
+    assert_eq!(run.state.capacity.lack, None);
     // A fact from before the lack shows nothing about the present.
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[described(60, job(0), CapacityError, 0)]);
     check_next(run, &[training(50, job(1))], &[]);
-    assert!(run.state.lack.is_some());
+    assert!(run.state.capacity.lack.is_some());
 }
 
 /// Today's promise of the six hours: no trial, no training job and no money is lost.
@@ -99,8 +99,8 @@ fn an_outage_of_six_hours_costs_no_trial_no_job_and_no_dollar() {
         }
     }
     assert_eq!(run.state.trials.keys().copied().collect::<Vec<_>>(), [TrialId(0), TrialId(1)]);
-    assert_eq!((run.state.launched, run.state.ledger.spent), (0, MicroUsd::ZERO));
-    assert_eq!((run.state.counters.retryable_error, run.state.since_improved), (0, 0));
+    assert_eq!((run.state.results.launched, run.state.money.ledger.spent), (0, MicroUsd::ZERO));
+    assert_eq!((run.state.results.counters.retryable_error, run.state.search.since_improved), (0, 0));
     assert_eq!(run.state.status, Status::Active);
     let attempts = run.state.trials[&TrialId(0)].attempts;
     assert!(attempts < 20, "{attempts} attempts");
@@ -110,12 +110,12 @@ fn an_outage_of_six_hours_costs_no_trial_no_job_and_no_dollar() {
 fn an_attempt_that_had_instances_counts_as_a_training_job() {
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[described(60, job(0), CapacityError, 7), described(61, job(1), CapacityError, 0)]);
-    assert_eq!((run.state.launched, run.state.counters.retryable_error), (1, 1));
+    assert_eq!((run.state.results.launched, run.state.results.counters.retryable_error), (1, 1));
     // A job that is stopped before it has instances does not count either.
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[stop_requested(10)]);
     run.take(&[described(60, job(0), Stopped, 0)]);
-    assert_eq!((run.state.launched, run.state.counters.stopped), (1, 0));
+    assert_eq!((run.state.results.launched, run.state.results.counters.stopped), (1, 0));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn regression_the_end_of_a_job_shows_that_it_had_instances() {
         message: None,
     };
     run.take(&[recorded(70, fact)]);
-    assert_eq!(run.state.lack, None);
+    assert_eq!(run.state.capacity.lack, None);
 }
 
 /// An interrupted job got instances again and completed; only its end was reported. The tuning ended for lack of
@@ -213,7 +213,7 @@ fn regression_the_end_of_an_interrupted_job_shows_that_it_had_instances_again() 
     run.take(&[state(20, JobPhase::Interrupted, None)]);
     run.take(&[described(60, job(0), CapacityError, 0)]);
     run.take(&[state(70, JobPhase::Ended(Completed), Some(at(70)))]);
-    assert_eq!(run.state.lack, None);
+    assert_eq!(run.state.capacity.lack, None);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_cohort_is_identified_by_bracket_and_round() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     // Trial 4 starts the second round of bracket 0.
-    let found = |bracket, round| run.state.cohort(cohort(bracket, round)).map(|found| found.joined);
+    let found = |bracket, round| run.state.search.cohort(cohort(bracket, round)).map(|found| found.joined);
     assert_eq!(found(0, 0), Some(2));
     assert_eq!(found(1, 0), Some(2));
     assert_eq!(found(0, 1), Some(1));
@@ -40,7 +40,7 @@ fn a_cohort_is_identified_by_bracket_and_round() {
 
 #[test]
 fn rung_totals_include_rounds_that_are_over() {
-    let totals = |run: &Run, bracket| run.state.rung_totals(BracketId(bracket), RungId(0));
+    let totals = |run: &Run, bracket| run.state.search.rung_totals(BracketId(bracket), RungId(0));
     let mut run = begun(&two_rungs(100, Synchronous));
     assert_eq!(totals(&run, 0), (0, 0));
     run.take(&done(10, on(0, 0), 4, 0.5));
@@ -50,7 +50,7 @@ fn rung_totals_include_rounds_that_are_over() {
     assert_eq!(totals(&run, 0), (3, 1), "totals of both rounds");
     assert_eq!(totals(&run, 1), (0, 0));
     run.take(&done(30, on(2, 1), 9, 0.8));
-    assert!(run.state.cohort(cohort(0, 0)).is_none(), "the first round is over");
+    assert!(run.state.search.cohort(cohort(0, 0)).is_none(), "the first round is over");
     assert_eq!(totals(&run, 0), (3, 1));
 }
 
@@ -61,7 +61,7 @@ fn a_round_stays_open_while_further_trials_may_join() {
     let mut run = Run::new(&definition);
     run.take(&[submitted()]);
     run.take(&[described(10, on(0, 0), AlgorithmError, 10)]);
-    let cohort = run.state.cohort(cohort(0, 0)).unwrap();
+    let cohort = run.state.search.cohort(cohort(0, 0)).unwrap();
     assert_eq!((cohort.joined, &cohort.rungs[0].arrivals), (1, &vec![(TrialId(0), None)]));
 }
 
@@ -69,7 +69,7 @@ fn a_round_stays_open_while_further_trials_may_join() {
 fn p6_a_synchronous_rung_with_too_many_promotions_breaks_an_invariant() {
     let broken_by = |scheduling, promoted| {
         let mut run = begun(&two_rungs(100, scheduling));
-        run.state.cohorts[0].rungs[0].continued = promoted;
+        run.state.search.cohorts[0].rungs[0].continued = promoted;
         broken(&run.definition, &run.state)
     };
     assert_eq!(broken_by(Synchronous, 1), None);

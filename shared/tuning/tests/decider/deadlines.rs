@@ -143,7 +143,7 @@ fn a_deferred_action_on_a_running_job_delays_no_starts() {
     let given = [submitted(), started(1, job(0)), deferred(2, job(0), 90)];
     let run =
         &mut check(&random(9, 1), &given, &[ended(5, job(0), ServiceError)], &["bill 0-0-1", "start 1-0-1"]);
-    assert_eq!(run.state.no_start_before, None);
+    assert_eq!(run.state.capacity.no_start_before, None);
     assert_eq!(run.state.job(job(0)).unwrap().deferred, Some((at(90), "throttled".to_owned())));
 }
 
@@ -151,7 +151,7 @@ fn a_deferred_action_on_a_running_job_delays_no_starts() {
 fn a_late_report_of_a_shorter_deferral_changes_nothing() {
     let given = [submitted(), deferred(1, job(0), 90)];
     let run = check(&random(9, 1), &given, &[deferred(2, job(0), 60)], &[]);
-    assert_eq!(run.state.no_start_before, Some(at(90)));
+    assert_eq!(run.state.capacity.no_start_before, Some(at(90)));
     assert_eq!(run.state.job(job(0)).unwrap().deferred.as_ref().unwrap().0, at(90));
 }
 

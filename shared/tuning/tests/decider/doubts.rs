@@ -102,7 +102,10 @@ fn regression_diverging_configurations_do_not_end_a_tuning_before_twenty_in_a_ro
     }
     assert_eq!((run.state.status.clone(), run.state.running()), (Status::Active, 2));
     run.take(&[logged(900, job(19), 1, 0.5), described(901, job(19), Completed, 9)]);
-    assert_eq!(run.state.fruitless.trials, 0, "the first finite value of a trial starts the count again");
+    assert_eq!(
+        run.state.results.fruitless.trials, 0,
+        "the first finite value of a trial starts the count again"
+    );
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn twenty_trials_in_a_row_without_a_finite_value_end_the_tuning_once_no_job_runs
         assert_eq!((run.state.status.clone(), run.state.running()), (Status::Active, 1), "trial 0 runs");
         let mut works = run.clone();
         let later = logged(80, job(0), 2, 0.6);
-        if run.state.incumbent.is_none() {
+        if run.state.search.incumbent.is_none() {
             assert_eq!(started(&works.take(&[later])), [21], "trial 0 has its first finite value");
         }
         run.take(&[described(90, job(0), Completed, 80)]);
@@ -158,7 +161,7 @@ fn regression_jobs_that_ended_count_before_they_are_concluded() {
                 run.take(&[ended(second, key, end)]);
             }
         }
-        assert_eq!(run.state.launched, 3 + 5, "{end:?}");
+        assert_eq!(run.state.results.launched, 3 + 5, "{end:?}");
     }
 }
 

@@ -68,7 +68,7 @@ fn an_index_beyond_all_resources_is_not_an_epoch() {
 fn the_first_value_of_an_epoch_is_kept() {
     let list = vec![line(1, "x", 1, 0.1), line(2, "y", 1, 0.9)];
     let run = check_curve(&captured(1, false), &[of("a", list)], &[(1, 0.1)]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.value), Some(0.1));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn lines_in_any_order_get_the_same_ranks() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let facts = order.map(|n: usize| of("a", batches[n].clone()));
         let run = check_curve(&counted(), &facts, &curve);
-        let best = run.state.incumbent.as_ref().unwrap();
+        let best = run.state.search.incumbent.as_ref().unwrap();
         assert_eq!((best.resource, best.value), (Epochs(2), 0.9), "{order:?}");
         assert_eq!(
             run.state.trials[&TrialId(0)].streams[0].span,
@@ -215,7 +215,7 @@ fn a_nan_value_fills_its_epoch_and_sets_no_incumbent() {
     run.take(&[submitted()]);
     run.take(&[logged_nan(5, job(0), 1)]);
     assert_eq!(run.state.trials[&TrialId(0)].curve.get(&Epochs(1)), Some(&None));
-    assert_eq!(run.state.incumbent, None);
+    assert_eq!(run.state.search.incumbent, None);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn an_equal_value_does_not_replace_the_incumbent() {
     let mut run = Run::new(&random(9, 2));
     run.take(&[submitted()]);
     run.take(&[logged(1, job(1), 2, 0.5), logged(2, job(0), 1, 0.5)]);
-    let best = run.state.incumbent.as_ref().unwrap();
+    let best = run.state.search.incumbent.as_ref().unwrap();
     assert_eq!((best.trial, best.resource), (TrialId(1), Epochs(2)));
 }
 
@@ -254,7 +254,7 @@ fn moved_lines_of_another_trial_do_not_change_the_incumbent() {
     let of_trial_1 = |list| lines(9, job(1), "b", list);
     run.take(&[of("a", vec![plain(1, 0.1), plain(2, 0.9)]), of_trial_1(vec![plain(5, 0.9), plain(6, 0.2)])]);
     run.take(&[of_trial_1(vec![plain(4, 0.3)])]);
-    let best = run.state.incumbent.as_ref().unwrap();
+    let best = run.state.search.incumbent.as_ref().unwrap();
     assert_eq!((best.trial, best.resource), (TrialId(0), Epochs(2)));
 }
 
@@ -280,7 +280,7 @@ fn an_absolute_index_gets_no_offset() {
 fn the_best_value_without_an_epoch_is_reported_at_the_last_epoch_of_the_trial() {
     let facts = [of("a", vec![plain(1, 0.1), plain(2, 0.2)]), of("b", vec![plain(20, 0.8)])];
     let run = check_curve(&counted(), &facts, &[(1, 0.1), (2, 0.2)]);
-    let best = run.state.incumbent.as_ref().unwrap();
+    let best = run.state.search.incumbent.as_ref().unwrap();
     assert_eq!((best.value, best.resource), (0.8, Epochs(2)));
 }
 
@@ -289,7 +289,7 @@ fn the_best_value_without_an_epoch_is_reported_at_the_last_epoch_of_the_trial() 
 fn a_later_value_of_an_epoch_is_never_the_best() {
     let facts = [of("a", vec![line(1, "x", 1, 0.1)]), of("b", vec![line(2, "y", 1, 0.9)])];
     let run = check_curve(&captured(1, false), &facts, &[(1, 0.1)]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.value), Some(0.1));
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn an_earlier_line_of_the_first_epoch_moves_the_span_back() {
 fn before_any_restart_a_value_without_an_epoch_is_not_the_best() {
     let facts = [of("a", vec![line(1, "x", 1, 0.1), line(2, "y", 0, 0.9)])];
     let run = check_curve(&captured(1, true), &facts, &[(1, 0.1)]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.1));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.value), Some(0.1));
 }
 
 #[test]

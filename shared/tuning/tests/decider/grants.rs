@@ -23,7 +23,7 @@ fn a_job_starts_after_a_grant_and_the_request_covers_all_free_slots() {
     let ask = format!("ask 2: {} to {}", J / 2, 2 * J - J / 2);
     let expect = ["start 0-0-1", "start 1-0-1", &ask];
     check_next(run, &[granted_amount(1, 1, 2 * J + J / 2)], &expect);
-    assert_eq!(run.state.ledger.granted, Some(MicroUsd(2 * J + J / 2)));
+    assert_eq!(run.state.money.ledger.granted, Some(MicroUsd(2 * J + J / 2)));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_grant_counts_once_and_only_for_the_open_request() {
     let definition = granting(random(9, 1));
     let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 1)], &["start 0-0-1"]);
     check_next(run, &[granted(1, 1, 1), granted(2, 2, 5)], &[]);
-    assert_eq!(run.state.ledger.granted, Some(MicroUsd(J)));
+    assert_eq!(run.state.money.ledger.granted, Some(MicroUsd(J)));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn the_rest_of_a_grant_is_reused_after_a_bill() {
         &["trial 0 completed", &ask],
     );
     check_next(run, &[granted_amount(61, 2, 50 * SECOND)], &["start 1-0-1"]);
-    assert_eq!(run.state.ledger.unused(), Some(MicroUsd::ZERO));
+    assert_eq!(run.state.money.ledger.unused(), Some(MicroUsd::ZERO));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_tuning_returns_its_unused_grant_before_it_ends() {
         &["trial 0 completed", &back],
     );
     check_next(run, &[returned(61, 1)], &["ended: MaxJobs"]);
-    assert_eq!(run.state.ledger.granted, Some(MicroUsd(50 * SECOND)));
+    assert_eq!(run.state.money.ledger.granted, Some(MicroUsd(50 * SECOND)));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_grant_far_above_the_need_of_all_slots_is_returned() {
     let expect = [starts[0], starts[1], &back];
     let run = &mut check(&definition, &[submitted()], &[granted_amount(1, 1, 6 * J + 1)], &expect);
     check_next(run, &[returned(2, 1)], &[]);
-    assert_eq!(run.state.ledger.unused(), Some(MicroUsd(2 * J)), "the tuning keeps the needed amount");
+    assert_eq!(run.state.money.ledger.unused(), Some(MicroUsd(2 * J)), "the tuning keeps the needed amount");
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn starts_count_as_held_long_after_ten_minutes_without_a_running_job() {
     let definition = granting(random(9, 2));
     let given = [submitted(), granted(1, 1, 3), deferred(5, job(0), 305), started(250, job(1))];
     let run = &mut check(&definition, &given, &[deferred(300, job(0), 600), time_passed(900)], &[]);
-    assert_eq!(run.state.deferral, None);
+    assert_eq!(run.state.capacity.deferral, None);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn the_unspent_part_of_a_grant_moves_on_at_the_turn_of_the_month() {
     assert_ne!(from, to);
     let moved = format!("move 1: {J} from {from} to {to}");
     check_next(run, &[time_passed(turn)], &[&moved]);
-    assert_eq!(run.state.ledger.granted, Some(MicroUsd(J + 30 * SECOND)), "the tuning still holds it");
+    assert_eq!(run.state.money.ledger.granted, Some(MicroUsd(J + 30 * SECOND)), "the tuning still holds it");
     // What it does not use returns to the month that it counts for.
     let back = format!("return 2: {} to {to}", J - 50 * SECOND);
     check_next(
@@ -312,8 +312,8 @@ fn the_unspent_part_of_a_grant_moves_on_at_the_turn_of_the_month() {
         &[returned(turn + 1, 1), described(turn + 2, job(1), Completed, 50)],
         &["trial 1 completed", &back],
     );
-    assert_eq!(run.state.grants.by_month[&from], MicroUsd(30 * SECOND));
-    assert_eq!(run.state.grants.by_month[&to], MicroUsd(50 * SECOND));
+    assert_eq!(run.state.money.grants.by_month[&from], MicroUsd(30 * SECOND));
+    assert_eq!(run.state.money.grants.by_month[&to], MicroUsd(50 * SECOND));
 }
 
 fn month_end_of_created() -> Time {

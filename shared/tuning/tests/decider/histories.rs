@@ -144,7 +144,7 @@ proptest! {
         definition.job.fallbacks = if other { vec![definition.job.instances(ChoiceId(0))] } else { Vec::new() };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
-        let spent = run.state.ledger.spent.0;
+        let spent = run.state.money.ledger.spent.0;
         let rate = definition.job.rate.map_or(0, |rate| rate.cost(1, 1, 0).0);
         let kept = world.pools.seconds() * rate;
         prop_assert!(world.bills.values().sum::<u64>() + kept <= spent, "{:?}, {kept} kept", world.bills);

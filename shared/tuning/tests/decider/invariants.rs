@@ -37,21 +37,21 @@ fn check_broken(corrupt: impl FnOnce(&mut State), words: &str) {
 /// "P1 spent + reserved <= cap at every step."
 #[test]
 fn p1_a_ledger_above_the_cap_breaks_an_invariant_unless_the_sum_stands() {
-    check_broken(|state| state.ledger.spent = MicroUsd(WORST_CASE + 1), "exceeds the cap");
+    check_broken(|state| state.money.ledger.spent = MicroUsd(WORST_CASE + 1), "exceeds the cap");
     let mut run = running();
-    run.state.ledger.spent = MicroUsd(WORST_CASE);
+    run.state.money.ledger.spent = MicroUsd(WORST_CASE);
     assert_eq!(broken(&run.definition, &run.state), None, "spent plus reserved may equal the cap");
-    run.state.ledger.spent = MicroUsd(WORST_CASE + 1);
-    run.state.ledger.standing = Some(MicroUsd(3 * WORST_CASE + 1));
+    run.state.money.ledger.spent = MicroUsd(WORST_CASE + 1);
+    run.state.money.ledger.standing = Some(MicroUsd(3 * WORST_CASE + 1));
     assert_eq!(broken(&run.definition, &run.state), None, "a bill above its reservation stands");
-    run.state.ledger.spent = MicroUsd(WORST_CASE + 2);
+    run.state.money.ledger.spent = MicroUsd(WORST_CASE + 2);
     assert!(broken(&run.definition, &run.state).is_some(), "only that bill is exempt");
 }
 
 #[test]
 fn reservations_that_differ_from_the_open_jobs_break_an_invariant() {
     check_broken(
-        |state| state.ledger.reserved = MicroUsd(WORST_CASE),
+        |state| state.money.ledger.reserved = MicroUsd(WORST_CASE),
         "the reservations of open jobs and warm pools sum to",
     );
     // A closed job has no reservation.
@@ -73,9 +73,9 @@ fn too_many_parallel_jobs_break_an_invariant() {
 
 #[test]
 fn too_many_launched_jobs_break_an_invariant() {
-    check_broken(|state| state.launched = 10, "10 jobs were launched, more than allowed");
+    check_broken(|state| state.results.launched = 10, "10 jobs were launched, more than allowed");
     let mut run = running();
-    run.state.launched = 9;
+    run.state.results.launched = 9;
     assert_eq!(broken(&run.definition, &run.state), None, "the number of launched jobs may equal the limit");
 }
 
@@ -147,7 +147,7 @@ fn p1_a_start_above_the_cap_or_in_an_ending_tuning_is_forbidden() {
 #[test]
 fn a_broken_invariant_stops_the_tuning_and_its_jobs_once_with_a_message() {
     let mut run = running();
-    run.state.launched = 10;
+    run.state.results.launched = 10;
     let taken = advance(&run.definition, &mut run.state, 2, &[started(1, job(0))]);
     let rendered: Vec<String> = taken.step.unwrap().rulings.iter().map(render).collect();
     assert_eq!(rendered, ["ending: Failed", "stop 0-0-1: tuning ending", "stop 1-0-1: tuning ending"]);

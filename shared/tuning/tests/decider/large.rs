@@ -26,7 +26,7 @@ fn largest(strategy: Strategy) -> Definition {
 }
 
 fn arrivals(state: &State) -> usize {
-    state.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum()
+    state.search.cohorts.iter().flat_map(|cohort| &cohort.rungs).map(|rung| rung.arrivals.len()).sum()
 }
 
 #[track_caller]
@@ -37,7 +37,7 @@ fn check_completes(definition: &Definition) -> World {
     let state = &world.run.state;
     assert!(matches!(&state.status, Status::Ended { why: EndReason::MaxJobs, .. }), "{:?}", state.status);
     // The last jobs are too few for a trial and its promotions.
-    let unused = MAX_TRAINING_JOBS - state.launched;
+    let unused = MAX_TRAINING_JOBS - state.results.launched;
     assert!(unused <= if definition.promotes().is_some() { 10 } else { 0 }, "{unused} jobs are unused");
     for step in &world.run.log {
         assert!(step.facts.len() <= MAX_FACTS_PER_STEP && step.rulings.len() <= MAX_RULINGS_PER_STEP);
@@ -81,7 +81,7 @@ fn looks(scheduling: Option<Scheduling>) -> [u64; 2] {
     };
     let mut world = World::new(Run::sampled(&definition, 1_000_000), Faults::default());
     let mut at = |launched| {
-        while world.run.state.launched < launched {
+        while world.run.state.results.launched < launched {
             assert!(world.advance(), "the tuning goes on");
         }
         (tuning::unit::scan::entries(), world.run.steps)

@@ -178,7 +178,7 @@ fn facts_of_another_attempt_do_not_change_a_job() {
 #[test]
 fn a_zero_bill_settles_a_job_that_never_ran() {
     let run = after(&[phase(5, job(0), JobPhase::Starting), described(60, job(0), JobEnd::CapacityError, 0)]);
-    assert_eq!((run.state.ledger.spent.0, run.concluded[0].billable_seconds), (0, Some(0)));
+    assert_eq!((run.state.money.ledger.spent.0, run.concluded[0].billable_seconds), (0, Some(0)));
 }
 
 /// The job's instances ran, so a description with zero billed seconds came before the real bill.
@@ -186,8 +186,8 @@ fn a_zero_bill_settles_a_job_that_never_ran() {
 fn a_zero_bill_does_not_settle_a_job_that_ran() {
     let seen = changed(5, JobPhase::Training, (Some(at(4)), None), None);
     let run = after(&[seen, described(60, job(0), ServiceError, 0)]);
-    assert_eq!((run.state.ledger.spent.0, run.concluded.len()), (0, 0));
-    assert!(run.state.ledger.reserved.0 > 0);
+    assert_eq!((run.state.money.ledger.spent.0, run.concluded.len()), (0, 0));
+    assert!(run.state.money.ledger.reserved.0 > 0);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_zero_bill_with_a_start_time_settles_the_job() {
         interruptions: 0,
     };
     let run = after(&[logged(5, job(0), 1, 0.5), recorded(60, fact)]);
-    assert_eq!((run.state.ledger.spent.0, run.concluded.len()), (0, 1));
+    assert_eq!((run.state.money.ledger.spent.0, run.concluded.len()), (0, 1));
 }
 
 #[test]
@@ -218,8 +218,8 @@ fn a_bill_covers_all_instances_and_their_volumes() {
         &[described(60, job(0), Completed, 50)],
         &["trial 0 completed", "start 1-0-1"],
     );
-    assert_eq!(run.state.ledger.spent.0, 3 * 101 * 50);
-    assert_eq!(run.state.ledger.reserved.0, 3 * 101 * (3_600 + 120 + 180));
+    assert_eq!(run.state.money.ledger.spent.0, 3 * 101 * 50);
+    assert_eq!(run.state.money.ledger.reserved.0, 3 * 101 * (3_600 + 120 + 180));
 }
 
 #[test]

@@ -326,7 +326,7 @@ impl Machine {
     fn compare(&mut self, now: i64) {
         let (state, reference, sums) = (&self.run.state, &self.reference, &mut self.sums);
         reference.check_nothing_is_due(now);
-        let ledger = &state.ledger;
+        let ledger = &state.money.ledger;
         assert_eq!((ledger.spent.0, ledger.reserved.0), (reference.spent(), reference.reserved()));
         let total = reference.spent() + reference.reserved();
         // P1: only the excess or the later rise of a bill may exceed the cap.
@@ -343,9 +343,9 @@ impl Machine {
         may_run.sort_unstable();
         let free = state.jobs().filter(|(_, _, job)| job.holds_slot() && job.stop.is_none());
         assert_eq!(free.map(|(key, _, _)| key).collect::<Vec<_>>(), may_run);
-        assert_eq!(usize::try_from(state.launched).unwrap(), reference.launched());
+        assert_eq!(usize::try_from(state.results.launched).unwrap(), reference.launched());
         assert_eq!(state.trials.keys().map(|trial| trial.0).collect::<Vec<_>>(), reference.live());
-        let incumbent = state.incumbent.as_ref().map(|best| (best.value, best.trial.0));
+        let incumbent = state.search.incumbent.as_ref().map(|best| (best.value, best.trial.0));
         assert_eq!(incumbent, reference.best);
         let status = match &state.status {
             Status::Active => Phase::Active,
@@ -354,7 +354,7 @@ impl Machine {
         };
         assert_eq!(status, reference.phase);
         let mut rungs = BTreeMap::new();
-        for cohort in &state.cohorts {
+        for cohort in &state.search.cohorts {
             for (number, rung) in cohort.rungs().filter(|(_, rung)| !rung.arrivals.is_empty()) {
                 let continued = usize::try_from(rung.continued).unwrap();
                 rungs.insert((cohort.id.bracket.index(), number.index()), (continued, rung.arrivals.len()));
@@ -384,7 +384,7 @@ impl Machine {
             } else if self.run.state.is_ended() {
                 return self.check_finished();
             } else if let Some((job, _)) =
-                self.run.state.billing.iter().find(|(_, job)| job.bill.amount().is_some())
+                self.run.state.money.billing.iter().find(|(_, job)| job.bill.amount().is_some())
             {
                 let job = *job;
                 self.describe(job);

@@ -12,7 +12,7 @@ use crate::support::{check, check_next};
 #[test]
 fn a_job_starts_only_if_its_worst_case_fits() {
     let run = check(&capped(random(9, 4), 2), &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(2 * WORST_CASE));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(2 * WORST_CASE));
 }
 
 #[test]
@@ -30,14 +30,17 @@ fn a_bill_settles_the_reservation_and_frees_the_rest() {
     // The cap of two worst cases pays the bill and a second reservation.
     let definition = capped(random(9, 1), 2);
     let run = check(&definition, &given[..2], &[described(60, job(0), Completed, 50)], &expect);
-    assert_eq!((run.state.ledger.spent.0, run.state.ledger.reserved.0), (50 * SECOND, WORST_CASE));
+    assert_eq!(
+        (run.state.money.ledger.spent.0, run.state.money.ledger.reserved.0),
+        (50 * SECOND, WORST_CASE)
+    );
 }
 
 #[test]
 fn an_end_without_a_bill_keeps_the_reservation() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let run = &mut check(&capped(random(9, 1), 1), &given, &[ended(60, job(0), Completed)], &["bill 0-0-1"]);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(WORST_CASE));
     // The rest of the cap does not pay another job.
     let expect = ["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[described(60, job(0), Completed, 50)], &expect);
@@ -54,7 +57,7 @@ fn a_missing_bill_is_settled_in_full_after_an_hour() {
     check_next(run, &[time_passed(130 + 3_599)], &[]);
     let expect = ["settle 0-0-1 in full", "trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[time_passed(130 + 3_600)], &expect);
-    assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
+    assert_eq!(run.state.money.ledger.spent, MicroUsd(WORST_CASE));
     assert!(run.concluded[0].settled_in_full);
 }
 
@@ -63,7 +66,7 @@ fn a_bill_after_a_full_settlement_changes_nothing() {
     let (first, second) = (time_passed(130), time_passed(130 + 3_600));
     let given = [submitted(), logged(10, job(0), 1, 0.5), ended(60, job(0), Completed), first, second];
     let run = check(&random(9, 1), &given, &[described(60, job(0), Completed, 50)], &[]);
-    assert_eq!(run.state.ledger.spent, MicroUsd(WORST_CASE));
+    assert_eq!(run.state.money.ledger.spent, MicroUsd(WORST_CASE));
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn without_a_cap_a_bill_above_its_reservation_is_only_published() {
     let when = [described(9_000, job(0), Completed, 5_000)];
     let expect = ["overrun notice", "trial 0 completed", "start 1-0-1"];
     let run = &mut check(&random(9, 1), &given, &when, &expect);
-    assert_eq!(run.state.ledger.spent, MicroUsd(5_000 * SECOND));
+    assert_eq!(run.state.money.ledger.spent, MicroUsd(5_000 * SECOND));
     // Later excesses are booked, but not published again.
     let again = [described(9_900, job(1), Completed, 5_100)];
     check_next(run, &again, &["trial 1 completed", "start 2-0-1"]);
@@ -95,7 +98,7 @@ fn p1_the_excess_of_a_bill_raises_the_reservations_of_running_and_later_jobs() {
     let third = [described(9_200, job(2), Completed, 3_900)];
     check_next(run, &third, &["trial 2 completed", "start 3-0-1"]);
     assert_eq!(reserved(run, 3), MicroUsd(WORST_CASE + excess));
-    assert_eq!(run.state.ledger.available(), Some(MicroUsd::ZERO));
+    assert_eq!(run.state.money.ledger.available(), Some(MicroUsd::ZERO));
 }
 
 /// P1, "spent + reserved <= cap at every step": only what is booked may exceed the cap, and nothing starts until it is
@@ -107,10 +110,10 @@ fn p1_an_excess_above_the_cap_starts_no_job_until_the_sums_are_within_the_cap() 
     let when = [described(4_000, job(0), Completed, 4_000)];
     let expect = ["overrun notice", "trial 0 completed", "notice: 100 % of the cap"];
     let run = &mut check(&definition, &given, &when, &expect);
-    assert_eq!(run.state.ledger.standing, Some(MicroUsd(2 * WORST_CASE + 2 * 100 * SECOND)));
+    assert_eq!(run.state.money.ledger.standing, Some(MicroUsd(2 * WORST_CASE + 2 * 100 * SECOND)));
     check_next(run, &[described(4_100, job(1), Completed, 3_900)], &["trial 1 completed", "ended: CostCap"]);
     assert_eq!(
-        (run.state.ledger.spent.0, run.state.ledger.standing),
+        (run.state.money.ledger.spent.0, run.state.money.ledger.standing),
         (7_900 * SECOND, Some(MicroUsd(7_900 * SECOND)))
     );
 }
@@ -122,7 +125,7 @@ fn an_absurd_bill_overflows_no_reservation() {
     let expect = ["overrun notice", "trial 0 completed", "start 2-0-1"];
     let run = &mut check(&random(9, 2), &given, &when, &expect);
     check_next(run, &[described(9_100, job(1), Completed, 50)], &["trial 1 completed", "start 3-0-1"]);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(2 * (WORST_CASE + 1_000_000_000_000_000)));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(2 * (WORST_CASE + 1_000_000_000_000_000)));
 }
 
 #[test]
@@ -135,7 +138,7 @@ fn without_a_price_and_a_cap_nothing_is_booked() {
         &[described(60, job(0), Completed, 50)],
         &["trial 0 completed", "start 1-0-1"],
     );
-    assert_eq!(run.state.ledger.spent, MicroUsd::ZERO);
+    assert_eq!(run.state.money.ledger.spent, MicroUsd::ZERO);
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn a_retry_after_a_cut_limit_reserves_a_multiple_of_that_limit() {
     // 6,200 - 2,400 - 200 = 3,600 seconds are left, below the 3,900 of a job with the user's limit.
     let expect = ["retry after 5-0-1: RuntimeCutTooShort, from 700", "start 5-0-2"];
     let run = check(&definition, &given, &[described(700, job(5), MaxRuntime, 200)], &expect);
-    assert_eq!(run.state.ledger.reserved, MicroUsd((2 * 120 + 300) * SECOND));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd((2 * 120 + 300) * SECOND));
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn notices_are_published_at_50_percent_of_the_cap_and_when_no_further_job_fits()
     check_next(run, &[described(80, job(2), Completed, 3_000)], &most);
     let all = ["trial 3 completed", "notice: 100 % of the cap", "ended: CostCap"];
     check_next(run, &[described(90, job(3), Completed, 3_000)], &all);
-    assert_eq!(run.state.ledger.spent.0, (3_900 + 3_900 + 3_000 + 3_000) * SECOND);
+    assert_eq!(run.state.money.ledger.spent.0, (3_900 + 3_900 + 3_000 + 3_000) * SECOND);
 }
 
 /// "At the end of a tuning that ended at its cap the unused part is below max(5 %, one smallest job's worst case)."
@@ -224,7 +227,7 @@ fn the_rest_of_a_cap_pays_a_job_with_a_shortened_limit() {
     let limit = |run: &Run| run.state.job(job(1)).unwrap().order.limits.max_runtime_seconds;
     assert_eq!(limit(&after(600, &start)), 252);
     let run = after(450, &start);
-    assert_eq!((limit(&run), run.state.ledger.available()), (150, Some(MicroUsd::ZERO)));
+    assert_eq!((limit(&run), run.state.money.ledger.available()), (150, Some(MicroUsd::ZERO)));
     assert_eq!(limit(&after(433, &start)), 133);
     after(432, &["trial 0 completed", "notice: 100 % of the cap", "ended: CostCap"]);
 }
@@ -242,7 +245,7 @@ fn two_descriptions_in_one_delivery_book_one_bill() {
     let bill = described(60, job(0), Completed, 50);
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let run = check(&random(1, 1), &given, &[bill.clone(), bill], &["trial 0 completed", "ended: MaxJobs"]);
-    assert_eq!(run.state.ledger.spent, MicroUsd(50 * SECOND));
+    assert_eq!(run.state.money.ledger.spent, MicroUsd(50 * SECOND));
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn after_five_timed_jobs_the_last_job_needs_110_percent_of_the_usual_time() {
     let last_bill = given.pop().unwrap();
     let expect = ["trial 4 completed", "notice: 80 % of the cap", "start 5-0-1"];
     let run = check(&definition, &given, &[last_bill], &expect);
-    assert_eq!(run.state.timings.epoch_ms.len(), 5);
+    assert_eq!(run.state.results.timings.epoch_ms.len(), 5);
     assert_eq!(run.state.job(job(5)).unwrap().order.limits.max_runtime_seconds, 1_000);
 }
 

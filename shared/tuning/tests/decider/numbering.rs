@@ -14,7 +14,7 @@ fn regression_a_repeated_epoch_has_one_value_for_best_last_and_rungs() {
     let mut definition = captured(1, false);
     definition.objective = tuning::definition::Objective::Minimize;
     let run = check_curve(&definition, &[of("a", list)], &[(1, 0.1), (2, 0.010_426)]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.010_426));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.value), Some(0.010_426));
     assert_eq!(run.state.trials[&TrialId(0)].last_value(1), Some(0.010_426));
 }
 
@@ -89,7 +89,7 @@ fn a_problem_of_each_kind_is_kept_once() {
         let problem = Box::new(LogProblem::Redrawn { line: line.to_owned() });
         run.take(&[recorded(number, Fact::LogProblemSeen { job: job(0), problem })]);
     }
-    assert_eq!(run.state.log_problems, [(job(0), LogProblem::Redrawn { line: "a".to_owned() })]);
+    assert_eq!(run.state.results.log_problems, [(job(0), LogProblem::Redrawn { line: "a".to_owned() })]);
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn regression_values_that_a_busy_machine_reads_at_once_are_no_buffered_output() 
     run.take(&[burst(11)]);
     run.take(&[lines(15, job(0), "a", vec![line(15, "x", 1, 0.1)])]);
     run.take(&[burst(16)]);
-    assert_eq!(run.state.log_problems, []);
+    assert_eq!(run.state.results.log_problems, []);
     run.take(&[burst(17)]);
-    assert_eq!(run.state.log_problems, [(job(0), LogProblem::Burst { epochs: 3 })]);
+    assert_eq!(run.state.results.log_problems, [(job(0), LogProblem::Burst { epochs: 3 })]);
 }
 
 #[test]
@@ -122,12 +122,12 @@ fn many_equal_values_of_several_trials_show_a_constant_objective() {
         (1..=5).map(move |epoch| logged(i64::from(n) * 9 + epoch, job(n), u64::try_from(epoch).unwrap(), 0.1))
     };
     for fact in equal(0).chain(equal(1)) {
-        assert!(!run.state.is_constant());
+        assert!(!run.state.search.is_constant());
         run.take(&[fact]);
     }
-    assert!(run.state.is_constant());
+    assert!(run.state.search.is_constant());
     run.take(&[logged(30, job(0), 6, 0.2)]);
-    assert!(!run.state.is_constant());
+    assert!(!run.state.search.is_constant());
     run.take(&[logged(31, job(0), 7, 0.1)]);
-    assert_eq!(run.state.equal_values, None);
+    assert_eq!(run.state.search.equal_values, None);
 }

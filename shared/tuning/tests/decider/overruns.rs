@@ -63,10 +63,10 @@ fn a_longer_allowance_for_the_start_is_reserved_and_stops_a_job_later() {
     definition.job.allowances = Allowances { startup_seconds: 660, upload_seconds: 1_000 };
     definition.cap = Some(MicroUsd((3_600 + 660 + 120 + 1_000) * SECOND));
     let run = running(&definition, 1);
-    assert_eq!(run.state.ledger.reserved, definition.cap.unwrap());
+    assert_eq!(run.state.money.ledger.reserved, definition.cap.unwrap());
     assert_eq!(deadline(&run.definition, &run.state), Some(at(5 + 3_600 + 600)));
     definition.cap = definition.cap.map(|cap| cap.minus(MicroUsd(1)));
-    assert_eq!(running(&definition, 0).state.launched, 0, "the cap pays for no job");
+    assert_eq!(running(&definition, 0).state.results.launched, 0, "the cap pays for no job");
 }
 
 /// A stop would only lose the model.
@@ -81,7 +81,7 @@ fn a_job_that_uploads_its_model_is_not_stopped() {
 fn without_a_cap_the_own_limits_of_a_job_are_enough() {
     let mut run = running(&random(9, 1), 1);
     check_next(&mut run, &[time_passed(3_800), seen(4_000, job(0))], &[]);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(WORST_CASE));
 }
 
 /// Its limit was shorter than the user's: it is tried again like one that SageMaker ended.
@@ -110,7 +110,7 @@ fn a_job_that_is_seen_past_its_reservation_reserves_the_minutes_to_come() {
     check_next(&mut run, &[seen(3_904, job(0))], &[]);
     let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
     check_next(&mut run, &[seen(3_905, job(0))], &expect);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE + 240 * SECOND));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(WORST_CASE + 240 * SECOND));
     let due = job_seen_due_at(&run.definition, &run.state, run.state.job(job(0)).unwrap());
     assert_eq!(due, Some(at(5 + 4_140)));
     // The next five percent of a day.
@@ -123,7 +123,7 @@ fn time_alone_extends_no_reservation() {
     let mut run = running(&capped(random(9, 1), 2), 1);
     run.take(&[time_passed(3_605)]);
     check_next(&mut run, &[time_passed(5_000)], &[]);
-    assert_eq!(run.state.ledger.reserved, MicroUsd(WORST_CASE));
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(WORST_CASE));
 }
 
 /// What one job cost more, later ones can cost too.
@@ -133,7 +133,7 @@ fn the_excess_of_an_extended_job_is_reserved_with_every_later_job() {
     run.take(&[time_passed(3_605), seen(3_905, job(0))]);
     run.take(&[ended(4_105, job(0), Stopped)]);
     run.take(&[described(4_105, job(0), Stopped, 4_100)]);
-    let ledger = &run.state.ledger;
+    let ledger = &run.state.money.ledger;
     assert_eq!(ledger.spent, MicroUsd(4_100 * SECOND));
     assert_eq!(ledger.margin, MicroUsd(200 * SECOND));
     assert_eq!(ledger.reserved, MicroUsd((3_900 + 200) * SECOND), "the next job reserves it");

@@ -262,7 +262,7 @@ proptest! {
                 best = best.max(emitted.iter().flatten().copied().max().unwrap_or(best));
             }
         }
-        let incumbent = bench.run.state.incumbent.as_ref().unwrap().value;
+        let incumbent = bench.run.state.search.incumbent.as_ref().unwrap().value;
         prop_assert_eq!(to_i32(incumbent.abs()), best, "the best value seen at any epoch");
     }
 
@@ -327,7 +327,7 @@ proptest! {
         let first = |a: &u32, b: &u32| better_first(shown(*a, max), shown(*b, max)).then(a.cmp(b));
         let leader = leaders.into_iter().min_by(first).unwrap();
         prop_assert_eq!(epochs[usize::try_from(leader).unwrap()], max, "trial {} leads", leader);
-        let incumbent = bench.run.state.incumbent.as_ref().unwrap();
+        let incumbent = bench.run.state.search.incumbent.as_ref().unwrap();
         let Outcome::Value(best) = shown(leader, max) else { panic!("trial 0 has a value") };
         prop_assert_eq!(to_i32(incumbent.value.abs()), best);
         prop_assert_eq!(shown(incumbent.trial.0, incumbent.resource.0), Outcome::Value(best));

@@ -55,7 +55,7 @@ fn over(seconds: i64, job: JobKey, kept: u64) -> Recorded {
 }
 
 fn ledger(run: &Run) -> (u64, u64) {
-    (run.state.ledger.spent.0, run.state.ledger.reserved.0)
+    (run.state.money.ledger.spent.0, run.state.money.ledger.reserved.0)
 }
 
 /// "P1 spent + reserved <= cap at every step": a warm pool costs money, so its cost is reserved until it is known.
@@ -154,7 +154,7 @@ fn a_job_without_instances_keeps_no_pool() {
         &[refused(100, job(0))],
         &["trial 0 failed: no such role", "start 1-0-1, with pool"],
     );
-    assert!(other.state.pools.is_empty());
+    assert!(other.state.money.pools.is_empty());
     let nothing = described(100, job(1), Stopped, 0);
     check_next(&mut other, &[nothing], &["trial 1 stopped outside", "start 2-0-1, with pool"]);
     assert_eq!(ledger(&other), (0, WORST_CASE + KEPT));
@@ -169,7 +169,7 @@ fn a_pool_is_released_when_a_job_needs_its_money() {
     let expect = ["trial 0 completed", "release pool of 0-0-1"];
     check_next(&mut run, &completed(100, job(0), 90), &expect);
     check_next(&mut run, &[over(101, job(0), 1)], &["pool of 0-0-1: 1 s, 100", "start 1-0-1"]);
-    assert!(run.state.ledger.within_cap());
+    assert!(run.state.money.ledger.within_cap());
 }
 
 #[test]

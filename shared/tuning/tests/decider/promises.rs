@@ -58,7 +58,7 @@ fn p1_spent_and_reserved_never_exceed_the_cap() {
         let definition = capped(jobs(40, 5), 1 + seed % 6);
         // `Run::take` checks every step.
         let world = played(&definition, seed);
-        let spent = world.run.state.ledger.spent;
+        let spent = world.run.state.money.ledger.spent;
         assert!(definition.cap.is_some_and(|cap| spent <= cap), "seed {seed}: {spent}");
         let billed: u64 = world.bills.values().sum();
         assert!(billed <= spent.0, "seed {seed}: billed {billed} micro-dollars, booked {spent}");

@@ -81,7 +81,7 @@ fn a_synchronous_rung_promotes_its_best_trials() {
 fn an_asynchronous_set_uses_its_jobs_and_reaches_every_last_rung() {
     let mut world = World::perfect(&one_set(Asynchronous));
     world.play();
-    assert_eq!(world.run.state.launched, world.run.definition.limits.max_jobs);
+    assert_eq!(world.run.state.results.launched, world.run.definition.limits.max_jobs);
     assert_eq!(trials_at_the_top(&world).len(), 3, "{:?}", ordered(&world));
 }
 
@@ -114,9 +114,9 @@ fn jobs_beyond_one_set_begin_another_round() {
     let counts: BTreeMap<_, _> = ordered(&world).iter().map(|(place, jobs)| (*place, jobs.len())).collect();
     let plan = [((0, 0), 27), ((0, 1), 9), ((0, 2), 3), ((1, 0), 15), ((1, 1), 3), ((2, 0), 9)];
     assert_eq!(counts, BTreeMap::from(plan));
-    let past = world.run.state.past.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
+    let past = world.run.state.search.past.iter().flatten().map(|rung| rung.arrivals.len()).sum::<usize>();
     assert_eq!(past, 27 + 9 + 15, "finished rounds are counted and leave the state");
-    assert!(world.run.state.cohorts.is_empty());
+    assert!(world.run.state.search.cohorts.is_empty());
 }
 
 #[test]
@@ -226,7 +226,7 @@ proptest! {
         let definition = Definition { refit, spot_fallback, ..promoting(definition, scheduling) };
         let world = play(&definition, faults, stop, 9);
         let run = &world.run;
-        let spent = run.state.ledger.spent.0;
+        let spent = run.state.money.ledger.spent.0;
         prop_assert!(world.bills.values().sum::<u64>() <= spent, "{:?}", world.bills);
         prop_assert!(definition.cap.is_none_or(|cap| spent <= cap.0));
         let orders = run.rulings.iter().filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { .. })));
@@ -262,9 +262,9 @@ proptest! {
         }
         let top = trials_at_the_top(&world);
         let state = &world.run.state;
-        for bracket in (0..state.joined.len()).map(BracketId::at) {
-            let cohorts = state.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
-            let past = state.past.get(bracket.index());
+        for bracket in (0..state.search.joined.len()).map(BracketId::at) {
+            let cohorts = state.search.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
+            let past = state.search.past.get(bracket.index());
             let all: Vec<_> = cohorts.map(|cohort| &cohort.rungs).chain(past).collect();
             let last = world.run.definition.last_rung(bracket);
             // Whether all arrivals at some rung are without a value.
@@ -272,7 +272,7 @@ proptest! {
                 let mut ended = all.iter().filter_map(|rungs| rungs.get(rung)).flat_map(|rung| &rung.arrivals).peekable();
                 ended.peek().is_some() && ended.all(|(_, value)| value.is_none())
             });
-            let joined = state.joined[bracket.index()];
+            let joined = state.search.joined[bracket.index()];
             if joined > 0 && !emptied {
                 // A trial whose program trained past its level may need no job at the top.
                 let promoted = world.run.rulings.iter().any(|ruling| {

@@ -39,14 +39,14 @@ fn regression_after_ten_minutes_one_job_stays_ordered_and_the_others_release_the
     check_next(&mut run, &[time_passed(605)], &["stop 1-0-1: quota", "stop 2-0-1: quota"]);
     let expect = ["retry after 1-0-1: Quota, from 606", "retry after 2-0-1: Quota, from 606"];
     check_next(&mut run, &[never_started(606, job(1)), never_started(606, job(2))], &expect);
-    assert_eq!((run.state.ledger.reserved.0, run.state.launched), (WORST_CASE, 1));
+    assert_eq!((run.state.money.ledger.reserved.0, run.state.results.launched), (WORST_CASE, 1));
     // Further deferrals order no other job.
     for hour in 1..20 {
         check_next(&mut run, &[limited(hour * 3_600, job(0)), time_passed(hour * 3_600 + 400)], &[]);
     }
     // The quota has room again: all jobs start.
     check_next(&mut run, &[started(72_000, job(0))], &["start 1-0-2", "start 2-0-2"]);
-    assert_eq!(run.state.deferral, None);
+    assert_eq!(run.state.capacity.deferral, None);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_quota_cancels_no_job_while_another_job_runs() {
     // The wait for the quota counts only from the end of the running job.
     let ended = [logged(950, job(0), 9, 0.5), described(1_000, job(0), Completed, 50)];
     run.take(&ended);
-    assert_eq!(run.state.deferral, None);
+    assert_eq!(run.state.capacity.deferral, None);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn regression_the_configuration_of_a_failed_job_is_not_trained_again() {
     let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
     assert_eq!(*configuration, drawn(&run, 0));
     // Its value stays the best seen.
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.trial), Some(TrialId(1)));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.trial), Some(TrialId(1)));
 }
 
 #[test]
@@ -147,9 +147,9 @@ fn with_promotions_the_refit_is_one_more_job_and_the_tuning_ends() {
         .iter()
         .filter(|ruling| matches!(ruling, Ruling::Order(Order::Start { launch, .. }) if launch.refit));
     assert_eq!(again.count(), 1);
-    assert_eq!(world.run.state.launched, definition.limits.max_jobs);
-    let counted: u32 = world.run.state.joined.iter().sum();
-    assert_eq!(TrialId(counted + 1), world.run.state.next_trial, "the refit joins no bracket");
+    assert_eq!(world.run.state.results.launched, definition.limits.max_jobs);
+    let counted: u32 = world.run.state.search.joined.iter().sum();
+    assert_eq!(TrialId(counted + 1), world.run.state.search.next_trial, "the refit joins no bracket");
 }
 
 #[test]

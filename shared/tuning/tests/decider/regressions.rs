@@ -57,7 +57,7 @@ fn regression_lines_out_of_order_after_a_restart_leave_earlier_values_alone() {
 fn regression_the_incumbent_s_epoch_is_that_of_its_line() {
     let given = [submitted(), stream("a", vec![plain(3, 0.3), plain(4, 0.9)])];
     let run = check(&ranked(random(1, 1)), &given, &[stream("a", vec![plain(1, 0.1)])], &[]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.resource), Some(Epochs(3)));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.resource), Some(Epochs(3)));
 }
 
 /// The first fact of a restarted stream may lack the first lines of the stream. The proven offset was too large by
@@ -144,7 +144,7 @@ fn regression_a_refused_attempt_has_no_objective_value() {
         &["trial 1 completed", "start 0-0-2"],
     );
     check_next(run, &[refused(96, attempt(0, 2))], &["trial 0 failed: no such role", "start 2-0-1"]);
-    let counters = run.state.counters;
+    let counters = run.state.results.counters;
     assert_eq!((counters.objective_succeeded, counters.objective_failed), (0, 3), "no job counts");
 }
 
@@ -168,7 +168,7 @@ fn regression_the_wait_before_a_retry_is_at_most_an_hour() {
 fn regression_an_infinite_value_is_not_a_number() {
     let when = [logged(1, job(0), 1, f64::INFINITY)];
     let run = check(&random(1, 1), &[submitted()], &when, &[]);
-    assert_eq!(run.state.incumbent, None);
+    assert_eq!(run.state.search.incumbent, None);
 }
 
 /// Every verdict rebuilt and sorted the rung; now a lookup returns the same rank.
@@ -199,14 +199,14 @@ fn regression_an_empty_bill_of_a_job_that_ran_is_ignored() {
     let given = [submitted(), logged(10, job(0), 1, 0.5)];
     let definition = capped(random(9, 1), 1);
     let run = check(&definition, &given, &[described(60, job(0), ServiceError, 0)], &["bill 0-0-1"]);
-    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "still reserved");
+    assert_eq!(run.state.money.ledger.reserved.0, WORST_CASE, "still reserved");
     let mut run = run;
     let settled = ["settle 0-0-1 in full", "retry after 0-0-1: ServiceError, from 3760", "trial 0 failed: "];
     run.take(&[time_passed(130)]);
     let rulings = run.take(&[time_passed(130 + 3_600)]);
     let rendered: Vec<String> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(rendered[..2], settled[..2]);
-    assert_eq!(run.state.ledger.spent.0, WORST_CASE);
+    assert_eq!(run.state.money.ledger.spent.0, WORST_CASE);
 }
 
 /// A job that its user deleted, without an end event, kept its slot and its money for ever.
@@ -231,7 +231,7 @@ fn regression_a_line_of_a_job_that_was_never_ordered_is_ignored() {
     let foreign = JobKey { trial: TrialId(0), rung: RungId(3), attempt: 1 };
     let run =
         check(&random(1, 1), &[submitted()], &[lines(5, foreign, "x", vec![line(5, "x", 1, 0.9)])], &[]);
-    assert!(run.state.incumbent.is_none());
+    assert!(run.state.search.incumbent.is_none());
 }
 
 /// Forty jobs with long categories made a step above DynamoDB's item size, so the tuning never started.
@@ -279,7 +279,7 @@ fn regression_the_best_value_after_an_unproven_restart_is_the_incumbent() {
     let given = [submitted(), first];
     let run = check(&ranked(random(1, 1)), &given, &[stream("b", vec![plain(20, 0.8), plain(21, 0.7)])], &[]);
     assert_eq!(run.curve(0), [(1, 0.1), (2, 0.2), (3, 0.3)]);
-    assert_eq!(run.state.incumbent.as_ref().map(|best| best.value), Some(0.8));
+    assert_eq!(run.state.search.incumbent.as_ref().map(|best| best.value), Some(0.8));
 }
 
 /// The outcome of a start and all events of its job were lost, but its stop was accepted. The sweeper no longer looked
@@ -322,7 +322,7 @@ fn an_accepted_stop_is_a_sign_of_life() {
     check_next(&mut run, &[stop_requested(90_001)], &["stop 0-0-1: tuning ending"]);
     check_next(&mut run, &[stop_accepted(90_002, job(0))], &[]);
     check_next(&mut run, &[time_passed(90_060)], &[]);
-    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "the job runs until its end is seen");
+    assert_eq!(run.state.money.ledger.reserved.0, WORST_CASE, "the job runs until its end is seen");
 }
 
 /// After the end of a job, the sweeps of several hours arrived late and all at once. The job's bill counted as late
@@ -357,7 +357,7 @@ fn regression_a_job_that_waits_hours_for_its_instances_does_not_count_as_deleted
         }
         check_next(&mut run, &[time_passed(hour * 3_600)], &[]);
     }
-    assert_eq!(run.state.ledger.reserved.0, WORST_CASE, "the job keeps its reservation");
+    assert_eq!(run.state.money.ledger.reserved.0, WORST_CASE, "the job keeps its reservation");
     assert!(run.log.len() < 60, "{} steps", run.log.len());
     let facts = [logged(90_000, job(0), 1, 0.5), described(90_100, job(0), Completed, 50)];
     check_next(&mut run, &facts, &["trial 0 completed", "start 1-0-1"]);

@@ -101,7 +101,7 @@ fn retries_count_as_launched_jobs() {
             "trial 0 failed: the training job failed without a reason",
         ],
     );
-    assert_eq!(run.state.launched, 2);
+    assert_eq!(run.state.results.launched, 2);
 }
 
 /// Returns a tuning after five trials of 20 seconds an epoch: the sixth has a limit of 160 % of 180 seconds.
@@ -183,7 +183,7 @@ fn a_spot_job_waits_as_long_as_it_may_run_within_bounds_and_the_user_s_wait() {
     assert_eq!(definition.limits_for(1_000).max_wait_seconds, Some(1_000 + 900));
     assert_eq!(definition.limits_for(3_600).max_wait_seconds, Some(4_000));
     let run = check(&capped(definition, 9), &[], &[submitted()], &["start 0-0-1"]);
-    assert_eq!(run.state.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
+    assert_eq!(run.state.money.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
 }
 
 /// Returns the runtime limit of the sixth job, in seconds.
@@ -237,7 +237,7 @@ fn regression_without_a_cap_or_grants_the_user_s_runtime_limit_is_sent() {
     assert_eq!(limit_after(&jobs(9, 1), 0, 9), 3_600);
     let grants = Definition { grants: true, ..jobs(9, 1) };
     let mut run = Run::new(&grants);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 5];
     run.take(&[submitted()]);
     run.take(&[granted(1, 1, 9)]);
     assert_eq!(
@@ -265,7 +265,7 @@ fn after_an_interruption_the_first_line_gives_no_startup_time() {
         described(900, job(0), Completed, 100),
     ]);
     assert_eq!(
-        (run.state.timings.epoch_ms.clone(), run.state.timings.startup_ms.clone()),
+        (run.state.results.timings.epoch_ms.clone(), run.state.results.timings.startup_ms.clone()),
         (vec![Millis(6_000)], vec![])
     );
 }
@@ -274,7 +274,7 @@ fn after_an_interruption_the_first_line_gives_no_startup_time() {
 fn a_retry_joins_no_bracket_and_clears_the_wait_of_its_trial() {
     let given = [submitted(), described(60, job(0), ServiceError, 0), described(95, job(1), Completed, 9)];
     let run = check(&jobs(9, 1), &given, &[], &[]);
-    assert_eq!((run.state.joined.clone(), run.state.next_trial), (vec![1, 1, 0], TrialId(2)));
+    assert_eq!((run.state.search.joined.clone(), run.state.search.next_trial), (vec![1, 1, 0], TrialId(2)));
     let trial = &run.state.trials[&TrialId(0)];
     assert_eq!((trial.attempts, trial.retries, trial.not_before()), (2, 1, None));
 }

@@ -181,7 +181,7 @@ fn regression_stops_by_a_user_show_nothing_about_the_search() {
             expect.iter().map(String::as_str).take(if trial < 4 { 2 } else { 1 }).collect();
         check_next(run, &[described(60, job(trial), Stopped, 50)], &expect);
     }
-    assert_eq!((run.state.fruitless.trials, run.state.since_improved), (0, 0));
+    assert_eq!((run.state.results.fruitless.trials, run.state.search.since_improved), (0, 0));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_trial_stopped_with_all_its_epochs_ends_at_its_max_resource() {
     let given = [submitted(), logged(10, job(0), 10, 0.5), ended(90, job(0), Stopped)];
     let run =
         check(&four(), &given, &[described(90, job(0), Stopped, 80)], &["trial 0 stopped: max resource"]);
-    assert_eq!(run.state.best.as_ref().map(|best| best.job), Some(job(0)));
+    assert_eq!(run.state.results.best.as_ref().map(|best| best.job), Some(job(0)));
 }
 
 #[test]
@@ -217,9 +217,9 @@ fn a_value_after_the_stop_counts_for_the_incumbent_but_not_for_the_rung() {
     let mut given = given();
     given.push(logged(11, job(2), 1, 0.4));
     let run = check(&four(), &given, &[logged(12, job(2), 3, 0.9)], &[]);
-    let incumbent = run.state.incumbent.as_ref().unwrap();
+    let incumbent = run.state.search.incumbent.as_ref().unwrap();
     assert_eq!((incumbent.trial, incumbent.resource), (TrialId(2), Epochs(3)));
-    assert_eq!(run.state.rung(place(0, 0, 1)).unwrap().arrivals, []);
+    assert_eq!(run.state.search.rung(place(0, 0, 1)).unwrap().arrivals, []);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_verdict_is_never_revised() {
         &["trial 3 continues at rung 0.0, epoch 1: 1 of 3"],
     );
     check_next(run, &[logged(13, job(0), 2, 0.1)], &[]);
-    assert_eq!(run.state.rung(place(0, 0, 0)).unwrap().continued, 3);
+    assert_eq!(run.state.search.rung(place(0, 0, 0)).unwrap().continued, 3);
 }
 
 #[test]

@@ -53,14 +53,14 @@ fn regression_free_slots_share_the_money_that_is_left() {
     let mut definition = jobs(9, 3);
     definition.cap = Some(MicroUsd(1_200 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(20_000); 5];
+    run.state.results.timings.epoch_ms = vec![Millis(20_000); 5];
     run.take(&[submitted()]);
     // 160 % of 180 seconds are 288. At least 130 % of 140 seconds are sent.
     assert_eq!(limits(&run), [182, 182]);
     definition.cap = Some(MicroUsd(10_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(20_000); 5];
-    run.state.timings.tail_ms = vec![Millis(0)];
+    run.state.results.timings.epoch_ms = vec![Millis(20_000); 5];
+    run.state.results.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [288; 3]);
 }
@@ -71,9 +71,9 @@ fn regression_one_slow_configuration_does_not_size_every_reservation() {
     let mut definition = jobs(9, 1);
     definition.cap = Some(MicroUsd(100_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 9];
-    run.state.timings.epoch_ms.push(Millis(100_000));
-    run.state.timings.tail_ms = vec![Millis(0)];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 9];
+    run.state.results.timings.epoch_ms.push(Millis(100_000));
+    run.state.results.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [131], "145 % of 9 x 10 seconds");
 }
@@ -83,8 +83,8 @@ fn a_promoted_trial_counts_with_its_own_epochs() {
     let mut definition = two_rungs(100, Scheduling::Asynchronous);
     definition.cap = Some(MicroUsd(100_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(100_000); 50];
-    run.state.timings.tail_ms = vec![Millis(1_000); 2];
+    run.state.results.timings.epoch_ms = vec![Millis(100_000); 50];
+    run.state.results.timings.tail_ms = vec![Millis(1_000); 2];
     run.take(&[submitted()]);
     train(&mut run, on(2, 0), 20, 3);
     run.take(&done(80, on(2, 0), 4, 0.9));
@@ -103,13 +103,13 @@ fn regression_until_a_save_was_timed_plentiful_money_pays_for_the_user_s_limit()
     let mut definition = jobs(9, 2);
     definition.cap = Some(MicroUsd(100_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 5];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [3_600; 2]);
     // With less, each slot gets its part of the money: 1,000 s less the allowances of 300 s.
     definition.cap = Some(MicroUsd(2_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 5];
     run.take(&[submitted()]);
     assert_eq!(limits(&run), [700, 200]);
 }
@@ -120,8 +120,8 @@ fn regression_a_save_at_a_rung_does_not_show_how_long_the_last_one_takes() {
     let mut definition = two_rungs(100, Scheduling::Asynchronous);
     definition.cap = Some(MicroUsd(100_000 * SECOND));
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 50];
-    run.state.timings.rung_tail_ms = vec![Millis(0); 20];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 50];
+    run.state.results.timings.rung_tail_ms = vec![Millis(0); 20];
     run.take(&[submitted()]);
     assert!(limits(&run).iter().any(|seconds| *seconds < 3_600), "at the first rung");
     run.take(&done(80, on(2, 0), 4, 0.9));

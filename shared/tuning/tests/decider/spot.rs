@@ -94,7 +94,7 @@ fn a_job_stays_on_spot_when_the_cap_does_not_pay_for_on_demand() {
     let stopped = |definition: &Definition| {
         let mut run = Run::new(definition);
         run.take(&[submitted()]);
-        run.state.no_capacity_until = vec![Time::MAX, Time::MAX, Time(0)];
+        run.state.capacity.no_capacity_until = vec![Time::MAX, Time::MAX, Time(0)];
         for n in 1..=3 {
             run.take(&interrupted(n, job(0)));
         }
@@ -138,7 +138,7 @@ fn a_bill_uses_the_price_of_the_instances_that_ran() {
     run.take(&[submitted()]);
     run.take(&[described(60, job(0), CapacityError, 0)]);
     run.take(&[described(100, attempt(0, 2), Completed, 30)]);
-    assert_eq!(run.state.ledger.spent.0, 2 * 30 * SECOND);
+    assert_eq!(run.state.money.ledger.spent.0, 2 * 30 * SECOND);
 }
 
 #[test]
@@ -161,11 +161,11 @@ fn a_trial_without_another_choice_waits_at_once() {
     let mut run = Run::new(&three_choices());
     check_next(&mut run, &[submitted()], &["start 0-0-1", "start 1-0-1"]);
     let mut back_now = run.clone();
-    run.state.no_capacity_until = vec![Time(0), at(61), Time::MAX];
+    run.state.capacity.no_capacity_until = vec![Time(0), at(61), Time::MAX];
     let expect = ["retry after 0-0-1: Capacity, from 90"];
     check_next(&mut run, &[described(60, job(0), CapacityError, 0)], &expect);
     // A choice counts as having capacity again at exactly that time.
-    back_now.state.no_capacity_until = vec![Time(0), at(60), Time::MAX];
+    back_now.state.capacity.no_capacity_until = vec![Time(0), at(60), Time::MAX];
     let expect = ["retry after 0-0-1: NextInstances, from 60", "start 0-0-2 on choice 1"];
     check_next(&mut back_now, &[described(60, job(0), CapacityError, 0)], &expect);
 }
@@ -174,13 +174,13 @@ fn a_trial_without_another_choice_waits_at_once() {
 fn a_choice_without_capacity_is_skipped() {
     // Trial 0 finds no capacity on choice 1. The first choice has capacity; the last choice has none.
     let mut run = Run::new(&three_choices());
-    run.state.no_capacity_until = vec![at(30), Time::MIN, Time::MAX];
+    run.state.capacity.no_capacity_until = vec![at(30), Time::MIN, Time::MAX];
     check_next(&mut run, &[submitted()], &["start 0-0-1 on choice 1", "start 1-0-1 on choice 1"]);
     let mut none = run.clone();
     let expect = ["retry after 0-0-1: NextInstances, from 40", "start 0-0-2"];
     check_next(&mut run, &[described(40, job(0), CapacityError, 0)], &expect);
     // No other choice has capacity, and trial 0 has just left its own choice.
-    none.state.no_capacity_until = vec![at(100), Time::MIN, Time::MAX];
+    none.state.capacity.no_capacity_until = vec![at(100), Time::MIN, Time::MAX];
     let rulings = none.take(&[described(40, job(0), CapacityError, 0)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[0], "retry after 0-0-1: Capacity, from 70");
@@ -247,13 +247,13 @@ fn a_quota_on_one_instance_type_moves_jobs_to_the_next_type() {
     check_next(&mut run, &[limited(5, job(0), 35)], &["stop 0-0-1: other instances"]);
     let expect = ["retry after 0-0-1: NextInstances, from 6", "start 0-0-2 on choice 1"];
     check_next(&mut run, &[never_started(6, job(0))], &expect);
-    assert_eq!(run.state.no_start_before, None, "no start waits for the quota");
+    assert_eq!(run.state.capacity.no_start_before, None, "no start waits for the quota");
     check_next(
         &mut run,
         &[logged(10, job(1), 9, 0.5), described(20, job(1), Completed, 9)],
         &["trial 1 continues at rung 1.0, epoch 9: 1 of 1", "trial 1 completed", "start 3-0-1 on choice 1"],
     );
-    assert_eq!(run.state.launched, 4, "a cancelled start does not count as a job");
+    assert_eq!(run.state.results.launched, 4, "a cancelled start does not count as a job");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn starts_wait_when_a_quota_limits_every_type() {
     run.take(&[limited(5, job(0), 35)]);
     run.take(&[never_started(6, job(0))]);
     check_next(&mut run, &[limited(7, attempt(0, 2), 37)], &[]);
-    assert_eq!(run.state.no_start_before, Some(at(37)));
+    assert_eq!(run.state.capacity.no_start_before, Some(at(37)));
     // The job keeps its slot, and the deferred action is performed again.
     check_next(&mut run, &[started(38, attempt(0, 2))], &[]);
 }
@@ -283,7 +283,7 @@ fn with_one_instance_type_starts_wait_for_the_quota() {
     let mut run = Run::new(&jobs(10, 3));
     run.take(&[submitted()]);
     check_next(&mut run, &[limited(5, job(0), 35)], &[]);
-    assert_eq!(run.state.no_start_before, Some(at(35)));
+    assert_eq!(run.state.capacity.no_start_before, Some(at(35)));
 }
 
 #[test]
@@ -340,8 +340,8 @@ fn after_a_lack_of_capacity_a_short_spot_job_waits_longer() {
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
     let mut run = Run::new(&definition);
-    run.state.timings.epoch_ms = vec![Millis(10_000); 5];
-    run.state.timings.tail_ms = vec![Millis(0)];
+    run.state.results.timings.epoch_ms = vec![Millis(10_000); 5];
+    run.state.results.timings.tail_ms = vec![Millis(0)];
     run.take(&[submitted()]);
     let wait = |run: &Run, key| run.state.job(key).unwrap().order.limits.max_wait_seconds;
     assert_eq!(wait(&run, job(0)), Some(144 + 144));

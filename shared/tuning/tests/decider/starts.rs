@@ -27,7 +27,7 @@ fn trials_join_brackets_in_proportion_to_the_plan() {
     let rulings = run.take(&[submitted()]);
     let brackets: Vec<u32> = rulings.iter().filter_map(bracket).collect();
     assert_eq!(brackets, [0, 1, 0, 0, 2, 1, 0, 0, 1, 0, 2, 0, 1, 0, 0, 1, 2]);
-    assert_eq!(run.state.joined, [9, 5, 3], "one full set matches the plan");
+    assert_eq!(run.state.search.joined, [9, 5, 3], "one full set matches the plan");
 }
 
 fn bracket(ruling: &Ruling) -> Option<u32> {
@@ -142,7 +142,7 @@ fn a_refused_start_frees_its_slot_and_does_not_count_as_launched() {
     let given = [submitted()];
     let expect = ["trial 0 failed: no such role", "start 1-0-1"];
     let run = check(&random(1, 1), &given, &[refused(5, job(0))], &expect);
-    assert_eq!(run.state.launched, 1);
+    assert_eq!(run.state.results.launched, 1);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_job_that_never_started_frees_its_slot_its_count_and_its_reservation() {
     let definition = capped(random(1, 1), 1);
     let expect = ["trial 0 never started", "start 1-0-1"];
     let run = check(&definition, &[submitted()], &[never_started(700, job(0))], &expect);
-    assert_eq!((run.state.launched, run.state.ledger.reserved.0), (1, WORST_CASE));
+    assert_eq!((run.state.results.launched, run.state.money.ledger.reserved.0), (1, WORST_CASE));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn running_jobs_may_use_the_whole_instance_limit() {
 #[test]
 fn trial_numbers_end_at_twice_the_largest_number_of_jobs() {
     let mut run = Run::new(&random(9, 3));
-    run.state.next_trial = TrialId(19_999);
+    run.state.search.next_trial = TrialId(19_999);
     check_next(&mut run, &[submitted()], &["start 19999-0-1"]);
 }
 

@@ -125,9 +125,9 @@ fn the_best_job_has_the_best_last_value_and_the_first_job_wins_a_tie() {
         for fact in &facts {
             run.take(std::slice::from_ref(fact));
         }
-        let best_job = run.state.best.as_ref().unwrap();
+        let best_job = run.state.results.best.as_ref().unwrap();
         assert_eq!(best_job.job, job(best), "{objective:?}");
-        let counters = run.state.counters;
+        let counters = run.state.results.counters;
         assert_eq!((counters.objective_succeeded, counters.objective_failed), (3, 1));
     }
 }
@@ -141,7 +141,7 @@ fn every_end_is_counted_once_by_the_counter_of_amt() {
         let mut run = Run::new(&definition);
         run.take(&[submitted()]);
         run.take(&[described(9, job(0), end, 5)]);
-        let counters = run.state.counters;
+        let counters = run.state.results.counters;
         [counters.completed, counters.stopped, counters.retryable_error, counters.non_retryable_error]
     };
     assert_eq!(count(Completed), [1, 0, 0, 0]);
@@ -158,9 +158,12 @@ fn a_refused_job_counts_as_a_non_retryable_error_and_a_cancelled_job_does_not_co
     let mut run = Run::new(&random(2, 1));
     run.take(&[submitted()]);
     run.take(&[refused(5, job(0))]);
-    assert_eq!(run.state.counters.non_retryable_error, 1);
+    assert_eq!(run.state.results.counters.non_retryable_error, 1);
     run.take(&[never_started(6, job(1))]);
-    assert_eq!((run.state.counters.non_retryable_error, run.state.counters.objective_failed), (1, 1));
+    assert_eq!(
+        (run.state.results.counters.non_retryable_error, run.state.results.counters.objective_failed),
+        (1, 1)
+    );
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_promoted_job_without_values_counts_as_failed_although_its_trial_has_values(
     let rulings = run.take(&[described(30, on(3, 1), Completed, 10)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(!text.iter().any(|ruling| ruling.contains("waits")), "{text:?}");
-    assert_eq!(run.state.cohorts[0].rungs[1].arrivals, [(TrialId(3), None)]);
+    assert_eq!(run.state.search.cohorts[0].rungs[1].arrivals, [(TrialId(3), None)]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_job_that_never_started_counts_as_an_arrival_without_a_value() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
     run.take(&[never_started(12, on(2, 0))]);
-    assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(TrialId(0), Some(0.5)), (TrialId(2), None)]);
+    assert_eq!(run.state.search.cohorts[0].rungs[0].arrivals, [(TrialId(0), Some(0.5)), (TrialId(2), None)]);
 }
 
 #[test]
@@ -174,7 +174,11 @@ fn late_lines_of_a_settled_job_change_nothing() {
     check_next(&mut run, &[logged(8, on(0, 0), 3, 0.9), logged(10, on(0, 0), 4, 0.5)], &[]);
     run.take(&done(20, on(2, 0), 4, 0.6));
     check_next(&mut run, &[logged(19, on(2, 0), 5, 0.99)], &[]);
-    assert!(run.state.incumbent.as_ref().is_some_and(|best| best.value < 0.7), "{:?}", run.state.incumbent);
+    assert!(
+        run.state.search.incumbent.as_ref().is_some_and(|best| best.value < 0.7),
+        "{:?}",
+        run.state.search.incumbent
+    );
 }
 
 #[test]
@@ -313,7 +317,7 @@ fn a_stop_request_ends_waiting_trials() {
     let rulings = run.take(&[stop_requested(20)]);
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert!(text.contains(&"trial 0 stopped: tuning ending".to_owned()), "{text:?}");
-    assert!(run.state.waiting.is_empty());
+    assert!(run.state.search.waiting.is_empty());
 }
 
 #[test]
@@ -414,7 +418,8 @@ fn the_summary_of_a_promoted_job_has_its_level_and_its_first_epoch() {
 fn waiting_trials_are_counted_at_their_rung() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     let counts = |run: &Run| {
-        [(0, 0), (0, 1), (1, 0)].map(|(bracket, rung)| run.state.waiting_at(BracketId(bracket), RungId(rung)))
+        [(0, 0), (0, 1), (1, 0)]
+            .map(|(bracket, rung)| run.state.search.waiting_at(BracketId(bracket), RungId(rung)))
     };
     assert_eq!(counts(&run), [0, 0, 0]);
     run.take(&done(10, on(0, 0), 4, 0.5));
@@ -436,6 +441,7 @@ fn an_earlier_stream_that_arrives_late_gets_its_epochs() {
     assert_eq!(text[0], "trial 0 waits at rung 0.0, epoch 4");
     let curve: Vec<_> = run
         .state
+        .search
         .parked
         .get(TrialId(0))
         .unwrap()
@@ -452,12 +458,13 @@ fn a_trial_that_is_out_needs_no_job() {
     let definition = two_rungs(100, Synchronous);
     let mut run = begun(&definition);
     run.take(&done(10, on(0, 0), 4, 0.5));
-    let needed =
-        |run: &Run| run.state.cohort(cohort(0, 0)).map_or(0, |cohort: &Cohort| cohort.jobs_needed(2, 0));
+    let needed = |run: &Run| {
+        run.state.search.cohort(cohort(0, 0)).map_or(0, |cohort: &Cohort| cohort.jobs_needed(2, 0))
+    };
     assert_eq!(needed(&run), 1);
     // Trial 2 is promoted and trial 0 is out, so no trial is left to promote.
     run.take(&done(20, on(2, 0), 4, 0.6));
     assert_eq!(needed(&run), 0);
-    let left = run.state.cohort(cohort(0, 0)).unwrap();
+    let left = run.state.search.cohort(cohort(0, 0)).unwrap();
     assert_eq!(left.passages()[0], hyperband::promotion::Passage { failed: 1, promoted: 1 });
 }

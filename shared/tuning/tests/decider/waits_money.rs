@@ -25,8 +25,8 @@ fn timed(scheduling: Scheduling, max_parallel: u32, cap_seconds: u64) -> Run {
 
 fn run_of(definition: &Definition) -> Run {
     let mut run = Run::new(definition);
-    run.state.timings.epoch_ms = vec![Millis(100_000); 5];
-    run.state.timings.startup_ms = vec![Millis(0); 5];
+    run.state.results.timings.epoch_ms = vec![Millis(100_000); 5];
+    run.state.results.timings.startup_ms = vec![Millis(0); 5];
     run
 }
 
@@ -120,7 +120,7 @@ fn a_synchronous_rung_closes_when_the_cap_pays_only_for_a_promotion() {
     let mut definition = promoting(jobs(100, 1), Synchronous);
     definition.cap = Some(MicroUsd(1_100 * SECOND));
     let mut run = run_of(&definition);
-    run.state.joined = vec![2, 2, 0];
+    run.state.search.joined = vec![2, 2, 0];
     check_next(&mut run, &[submitted()], &["start 0-0-1 to 1"]);
     let expect = [
         "trial 0 waits at rung 0.0, epoch 1",

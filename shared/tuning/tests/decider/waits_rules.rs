@@ -59,7 +59,7 @@ fn a_trial_whose_retry_never_ran_does_not_wait_although_its_value_arrives_late()
         check_next(&mut run, &[logged(8, on(0, 0), 4, 0.5)], &[]);
         let rulings = run.take(&[end]);
         assert_eq!(crate::support::render::render(&rulings[0]), expect);
-        assert_eq!(run.state.cohorts[0].rungs[0].arrivals, [(TrialId(0), None)]);
+        assert_eq!(run.state.search.cohorts[0].rungs[0].arrivals, [(TrialId(0), None)]);
     }
 }
 
@@ -67,7 +67,7 @@ fn a_trial_whose_retry_never_ran_does_not_wait_although_its_value_arrives_late()
 fn the_last_rung_records_no_arrivals() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(1, 0), 9, 0.5));
-    assert_eq!(run.state.cohort(cohort(1, 0)).unwrap().rungs[0].arrivals, []);
+    assert_eq!(run.state.search.cohort(cohort(1, 0)).unwrap().rungs[0].arrivals, []);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_capacity_error_is_remembered_if_there_is_another_choice() {
         definition.job.fallbacks.truncate(others);
         let mut run = begun(&definition);
         run.take(&[described(60, on(0, 0), CapacityError, 0)]);
-        assert_eq!(run.state.no_capacity_until, remembered);
+        assert_eq!(run.state.capacity.no_capacity_until, remembered);
     }
 }
 
@@ -104,11 +104,11 @@ fn a_capacity_error_is_remembered_if_there_is_another_choice() {
 fn a_trial_that_reaches_its_rung_without_a_new_best_value_has_not_improved() {
     let mut run = begun(&two_rungs(100, Asynchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
-    assert_eq!(run.state.since_improved, 0, "the first value is the best");
+    assert_eq!(run.state.search.since_improved, 0, "the first value is the best");
     run.take(&done(20, on(2, 0), 4, 0.4));
-    assert_eq!(run.state.since_improved, 1);
+    assert_eq!(run.state.search.since_improved, 1);
     run.take(&done(30, on(4, 0), 4, 0.6));
-    assert_eq!(run.state.since_improved, 0);
+    assert_eq!(run.state.search.since_improved, 0);
 }
 
 #[test]
@@ -123,11 +123,12 @@ fn a_refit_does_not_arrive_at_a_rung() {
         run.take(&done(20 + i64::from(key.trial.0), key, level, 0.4));
     }
     let again = run.state.refit.unwrap();
-    let (arrived, since) = (run.state.rung_totals(BracketId(0), RungId(0)), run.state.since_improved);
+    let (arrived, since) =
+        (run.state.search.rung_totals(BracketId(0), RungId(0)), run.state.search.since_improved);
     run.take(&[described(100, again, tuning::log::fact::JobEnd::AlgorithmError, 10)]);
     assert!(run.state.is_ended(), "{:?}", run.state.status);
-    assert_eq!(run.state.rung_totals(BracketId(0), RungId(0)), arrived);
-    assert_eq!(run.state.since_improved, since, "the refit is not a trial of the search");
+    assert_eq!(run.state.search.rung_totals(BracketId(0), RungId(0)), arrived);
+    assert_eq!(run.state.search.since_improved, since, "the refit is not a trial of the search");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl<T: Table> Store<T> {
         let step = stored::step(&row)?;
         let state = Arc::make_mut(&mut loaded.state);
         for job in missing(state, &step) {
-            state.bring(job.trial, self.parked(id, job).await?);
+            state.search.bring(job.trial, self.parked(id, job).await?);
         }
         // Decided again only for the summaries of the concluded jobs.
         let advanced = advance(&loaded.tuning.definition, &mut state.clone(), step.n, &step.facts);
@@ -112,7 +112,7 @@ impl<T: Table> Store<T> {
         state: &State,
     ) -> Result<Vec<JobSummary>, StoreError> {
         let mut summaries = advanced.concluded.clone();
-        for (job, parked) in step.rulings.iter().filter_map(|ruling| state.parked_late(ruling)) {
+        for (job, parked) in step.rulings.iter().filter_map(|ruling| state.search.parked_late(ruling)) {
             self.add_summary(id, job, &mut summaries).await?;
             // Its row was made before the last lines of the trial arrived.
             for summary in summaries.iter_mut().filter(|summary| summary.job == job) {

@@ -58,7 +58,7 @@ impl<T: Table> Session<'_, T> {
         if ring {
             let state = &self.loaded.state;
             jobs.extend(state.billed_jobs().map(|(key, _)| key));
-            jobs.extend(state.pools.iter().map(|pool| pool.job));
+            jobs.extend(state.money.pools.iter().map(|pool| pool.job));
         }
         let mut stored = Vec::new();
         if ring || first.iter().any(is_request) {
@@ -159,7 +159,7 @@ impl<T: Table> Session<'_, T> {
             if let Some(job) = advanced.missing {
                 self.loaded = undecided;
                 let parked = self.store.parked(&self.loaded.tuning.id, job).await?;
-                Arc::make_mut(&mut self.loaded.state).bring(job.trial, parked);
+                Arc::make_mut(&mut self.loaded.state).search.bring(job.trial, parked);
                 continue;
             }
             if let Some(step) = &advanced.step {

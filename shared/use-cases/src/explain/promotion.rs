@@ -69,7 +69,7 @@ impl Trail<'_> {
 
     /// Returns the entry for a trial that waited at `rung` and was not promoted, or `None` if it was not waiting.
     fn not_promoted(&self, state: &State, rung: RungId) -> Option<NewEntry> {
-        let waiting = state.waiting.get(&self.trial)?;
+        let waiting = state.search.waiting.get(&self.trial)?;
         let place = Place { cohort: waiting.cohort(), rung };
         let most = most_promoted(&self.tuning.definition, state, place).unwrap_or(0);
         let compared = self.waiting(state, self.trial, (most, false))?;
@@ -80,7 +80,7 @@ impl Trail<'_> {
     /// Compares the trial, if it is `trial`, with those that have ended at the rung at which it waits.
     fn waiting(&self, state: &State, trial: TrialId, verdict: (u32, bool)) -> Option<Comparison> {
         let definition = &self.tuning.definition;
-        let waiting = state.waiting.get(&trial).filter(|_| trial == self.trial)?;
+        let waiting = state.search.waiting.get(&trial).filter(|_| trial == self.trial)?;
         let none = BTreeSet::new();
         let went_on = self.promoted.get(&(waiting.bracket, waiting.rung)).unwrap_or(&none);
         let cost = self.jobs.cost_so_far(definition, state, trial);

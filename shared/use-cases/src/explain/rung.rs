@@ -39,7 +39,7 @@ pub(super) fn comparison(
         return None;
     };
     let mut all = Rung::default();
-    let before = state.rungs_at(definition, *level).flat_map(|rung| &rung.arrivals);
+    let before = state.search.rungs_at(definition, *level).flat_map(|rung| &rung.arrivals);
     before.chain([&(*trial, *value)]).for_each(|arrival| all.arrive(definition.direction(), *arrival));
     Some(Comparison {
         bracket: *bracket,
@@ -69,7 +69,7 @@ pub(super) fn waiting(
     cost: CostSoFar,
 ) -> Option<Comparison> {
     let (rung, epoch) = (trial.rung, trial.resource);
-    let stored = state.rung(trial.place())?;
+    let stored = state.search.rung(trial.place())?;
     let place = stored.arrivals.iter().position(|(other, _)| *other == number)?;
     let value = stored.arrivals.get(place)?.1;
     let verdict = Verdict {

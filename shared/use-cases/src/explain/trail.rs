@@ -256,7 +256,7 @@ impl<'a> Trail<'a> {
             training_jobs: self.jobs.list(),
             entries: self.entries,
             now: trial.map(|trial| words::standing(definition, state, trial)).or_else(|| {
-                let waiting = state.waiting.get(&self.trial)?;
+                let waiting = state.search.waiting.get(&self.trial)?;
                 Some(format!("it waits at rung {} for a promotion", waiting.rung))
             }),
         }

@@ -82,7 +82,7 @@ fn cost_alarm(loaded: &Loaded, order: &Order) -> Value {
         | Order::Pool(_)
         | Order::Grant(_) => ("Overrun", None, None),
     };
-    let ledger = &loaded.state.ledger;
+    let ledger = &loaded.state.money.ledger;
     let mut detail = json!({
         "HyperParameterTuningJobName": loaded.tuning.definition.name,
         "Alarm": kind,

@@ -61,13 +61,13 @@ pub(super) fn bytes_of(state: &State) -> usize {
         TRIAL + lines + trial.curve.len() * EPOCH
     };
     let trials: usize = state.trials.values().map(of).sum();
-    let parked: usize = state.parked.values().map(|parked| PARKED + parked.curve.len() * EPOCH).sum();
-    let open = state.cohorts.iter().flat_map(|cohort| &cohort.rungs);
-    let rungs = open.chain(state.past.iter().flatten());
+    let parked: usize = state.search.parked.values().map(|parked| PARKED + parked.curve.len() * EPOCH).sum();
+    let open = state.search.cohorts.iter().flat_map(|cohort| &cohort.rungs);
+    let rungs = open.chain(state.search.past.iter().flatten());
     let arrivals: usize = rungs.map(|rung| rung.arrivals.len() + rung.waiting.len()).sum();
-    let waiting = state.waiting.len() * WAITING;
-    let billing = state.billing.len() * TRIAL;
-    let observations = state.history.iter().count() * OBSERVATION;
+    let waiting = state.search.waiting.len() * WAITING;
+    let billing = state.money.billing.len() * TRIAL;
+    let observations = state.search.history.iter().count() * OBSERVATION;
     TRIAL + trials + parked + waiting + billing + arrivals * EPOCH + observations
 }
 

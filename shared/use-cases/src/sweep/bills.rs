@@ -41,7 +41,7 @@ type Confirmed = BTreeMap<String, Vec<(JobKey, u64)>>;
 /// Returns the jobs whose booked bill is to be read once more, with the bill. Each fact that confirms bills costs a step,
 /// so a tuning whose trials go on waits for several bills.
 fn due(state: &State, now: Time) -> Vec<(JobKey, &Job, u64)> {
-    let booked = state.billing.iter().filter_map(|(key, job)| {
+    let booked = state.money.billing.iter().filter_map(|(key, job)| {
         let seconds = job.bill.seconds()?;
         let is_due = now >= read_at(job) + BILL_USUAL && job.bill.unbooked_seconds().is_none();
         is_due.then_some((*key, job, seconds))

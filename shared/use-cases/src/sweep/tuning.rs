@@ -125,7 +125,7 @@ impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C>
                 Err(error) => failed = Some(error),
             }
         }
-        for (key, job) in &loaded.state.billing {
+        for (key, job) in &loaded.state.money.billing {
             if !job.is_closed() {
                 match self.queue_read_if_due(run, id, format!("bill-{key}")).await {
                     Ok(settled) => ring |= settled,
@@ -413,7 +413,7 @@ fn calls_of(action: &str) -> &'static [CallKind] {
 
 /// Returns the reads and releases of kept instances whose outcome the state waits for.
 fn open_pool_actions(state: &State) -> Vec<String> {
-    let open = state.pools.iter().filter(|pool| pool.over.is_none());
+    let open = state.money.pools.iter().filter(|pool| pool.over.is_none());
     let actions = open.flat_map(|pool| {
         let reading = pool.reading.then(|| format!("pool-{}-{}", pool.job, pool.read));
         reading.into_iter().chain(pool.released.then(|| format!("release-{}", pool.job)))
@@ -423,7 +423,7 @@ fn open_pool_actions(state: &State) -> Vec<String> {
 
 /// Returns the actions of a tuning as a whole whose outcome its state waits for.
 fn open_tuning_actions(state: &State) -> Vec<String> {
-    let grants = &state.grants;
+    let grants = &state.money.grants;
     let asking = grants.open.map(|n| format!("grant-{n}"));
     let returns = grants.returns.iter().map(|n| format!("return-{n}"));
     asking.into_iter().chain(returns).chain(state.notices.iter().cloned()).collect()

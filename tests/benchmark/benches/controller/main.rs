@@ -50,7 +50,7 @@ fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32) {
             early: values[..EARLY_EPOCHS].to_vec(),
             by_model: trial % 2 == 1,
         };
-        state.history.record(trial, observation, false);
+        state.search.history.record(trial, observation, false);
     }
     // A tenth of the trials is drawn at random, in no time.
     let is_modelled =

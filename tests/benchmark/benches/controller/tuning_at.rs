@@ -34,7 +34,7 @@ impl TuningAt {
         let mut tuning = Self { definition, state, steps: 0, now: 0, facts, running };
         tuning.happens(Fact::TuningSubmitted);
         tuning.deliver();
-        while tuning.state.launched < trials {
+        while tuning.state.results.launched < trials {
             tuning.train();
         }
         // The last trial is the next to train. All others but the running ones have left the state.

@@ -90,7 +90,7 @@ impl Run {
         let failed = matches!(&self.state.status, Status::Ended { why: EndReason::Failed(_), .. });
         let broken = invariant::broken(&self.definition, &self.state).filter(|_| !failed);
         assert_eq!(broken, None);
-        let ledger = &self.state.ledger;
+        let ledger = &self.state.money.ledger;
         let total = ledger.spent.plus(ledger.reserved);
         // Amounts that were booked before the cap was lowered, or above a reservation, stay booked.
         let stands = ledger.standing.is_some_and(|standing| total <= standing);
@@ -153,13 +153,14 @@ impl Run {
             self.take(&bills);
             let read: Vec<_> = self.state.jobs().map(|(key, _, _)| maker.read(key)).collect();
             self.take(&read);
-            let booked = self.state.billing.iter().filter_map(|(key, job)| Some((*key, job.bill.seconds()?)));
+            let booked =
+                self.state.money.billing.iter().filter_map(|(key, job)| Some((*key, job.bill.seconds()?)));
             let confirmed = maker.confirmed(booked.collect());
             self.take(&[confirmed]);
         }
         assert!(self.state.is_ended(), "the tuning does not end: {:?}", self.state.status);
-        assert_eq!(self.state.ledger.reserved.0, 0, "money is still reserved at the end");
-        let begun: BTreeSet<_> = (0..self.state.next_trial.0).map(TrialId).collect();
+        assert_eq!(self.state.money.ledger.reserved.0, 0, "money is still reserved at the end");
+        let begun: BTreeSet<_> = (0..self.state.search.next_trial.0).map(TrialId).collect();
         assert_eq!(self.finished, begun, "every trial reaches an end");
         let stored = serde_json::to_vec(&self.state).unwrap_or_default();
         let read = serde_json::from_slice::<State>(&stored).ok();

@@ -151,7 +151,7 @@ impl Run {
             self.check_ruling(ruling);
         }
         assert_eq!(invariant::broken(&self.definition, &self.state), None);
-        let ledger = &self.state.ledger;
+        let ledger = &self.state.money.ledger;
         let total = ledger.spent.plus(ledger.reserved);
         let within = |bound: Option<MicroUsd>| bound.is_none_or(|bound| total <= bound);
         // Money booked before the user lowered the cap, or above a reservation, stays booked.
@@ -173,7 +173,7 @@ impl Run {
     /// Writes the rows of the jobs of a step as the use case does.
     fn write_rows(&mut self, concluded: Vec<JobSummary>, step: &Step) {
         self.rows.extend(concluded.into_iter().map(|summary| (summary.job, summary)));
-        for (job, parked) in step.rulings.iter().filter_map(|ruling| self.state.parked_late(ruling)) {
+        for (job, parked) in step.rulings.iter().filter_map(|ruling| self.state.search.parked_late(ruling)) {
             let row = self.rows.get_mut(&job).expect("the last job has a row");
             row.curve = parked.curve.iter().map(|(epoch, value)| (*epoch, *value)).collect();
         }
@@ -194,7 +194,7 @@ impl Run {
                 return;
             };
             let row = self.rows.get(&job).unwrap_or_else(|| panic!("job {job} has no row"));
-            cold.bring(job.trial, Arc::new(Parked::from(row)));
+            cold.search.bring(job.trial, Arc::new(Parked::from(row)));
         }
     }
 
@@ -259,11 +259,11 @@ impl Run {
     #[track_caller]
     pub(crate) fn check_end(&self) {
         assert!(self.state.is_ended(), "{:#?}", self.state);
-        assert_eq!(self.state.ledger.reserved.0, 0, "no money stays reserved");
-        let Ledger { spent, granted, standing, .. } = self.state.ledger;
+        assert_eq!(self.state.money.ledger.reserved.0, 0, "no money stays reserved");
+        let Ledger { spent, granted, standing, .. } = self.state.money.ledger;
         let stands = standing == Some(spent);
         assert!(stands || granted.is_none_or(|granted| granted == spent), "unused money is returned");
-        let begun: BTreeSet<_> = (0..self.state.next_trial.0).map(TrialId).collect();
+        let begun: BTreeSet<_> = (0..self.state.search.next_trial.0).map(TrialId).collect();
         assert_eq!(self.ended, begun, "every trial ends");
     }
 

@@ -222,7 +222,7 @@ impl World {
     /// Reads a bill once more, as the sweeper does: it reports a higher one, and confirms the booked one.
     fn confirm(&mut self, job: JobKey) {
         let state = &self.run.state;
-        let Some((_, concluded)) = state.billing.iter().find(|(key, _)| *key == job) else {
+        let Some((_, concluded)) = state.money.billing.iter().find(|(key, _)| *key == job) else {
             if state.job(job).is_some() {
                 self.schedule(self.now + 60_000, Event::Confirmed(job));
             }

@@ -24,7 +24,7 @@ fn a_change_takes_effect_with_the_decider_s_next_step() {
     let mut world = World::new(9);
     changed(&mut world, r#"{"MaxCostUsd": 2000.5, "MaxParallelTrainingJobs": 3, "paused": true}"#).unwrap();
     let state = world.state();
-    assert_eq!(state.ledger.cap, Some(MicroUsd(2_000_500_000)));
+    assert_eq!(state.money.ledger.cap, Some(MicroUsd(2_000_500_000)));
     assert!(state.is_paused());
     assert_eq!(state.changes.max_parallel.as_ref().map(|change| change.value), Some(3));
     // An older change with the same content has no effect.
@@ -45,7 +45,7 @@ fn a_lowered_cap_that_was_raised_before_the_next_step_does_not_end_the_tuning() 
         now(record::put(&*world.store.table, &world.id, fact)).unwrap();
     }
     world.hears(&[low]);
-    assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
+    assert_eq!(world.state().money.ledger.cap, Some(MicroUsd(900_000_000)));
 }
 
 /// The stream was hours late: the bill of the last job arrived before the raised cap, although both were stored, and the
@@ -74,7 +74,7 @@ fn regression_a_tuning_does_not_end_at_a_cap_that_a_stored_change_has_raised() {
     let confirmed = world.recorded(Fact::BillsConfirmed { bills: vec![(world.job(0), 600)] });
     world.hears(&[bill, read, confirmed]);
     assert_eq!(world.state().status, Status::Active);
-    assert_eq!(world.state().ledger.cap, Some(MicroUsd(900_000_000)));
+    assert_eq!(world.state().money.ledger.cap, Some(MicroUsd(900_000_000)));
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn late_results_after_a_decision_and_after_the_end_are_entries() {
         "the values of epochs 2 to 3 arrived after that decision: they count as seen, but do not change it"
     );
     assert_eq!(late.late_values.len(), 2);
-    assert_eq!(world.state().incumbent.unwrap().value.to_bits(), 0.9_f64.to_bits());
+    assert_eq!(world.state().search.incumbent.unwrap().value.to_bits(), 0.9_f64.to_bits());
 
     // A line that no step contains.
     let fact = world.lines_of(job, &[(4, 0.95)]);

@@ -89,7 +89,7 @@ fn the_cost_of_kept_instances_is_booked_with_the_job() {
     let row = row(&world);
     assert_eq!((row.retained_seconds, row.retained_cost), (Some(30), Some(MicroUsd(30 * CENT))));
     assert_eq!((row.billable_seconds, row.cost), (Some(10), Some(MicroUsd(10 * CENT))));
-    assert_eq!(world.state().ledger.spent, MicroUsd(40 * CENT));
+    assert_eq!(world.state().money.ledger.spent, MicroUsd(40 * CENT));
     let (job, totals) = books(&world, Some(("Reused", Some(30))));
     assert_eq!((job.note, job.differs, job.difference_usd), (None, false, None));
     assert_eq!((job.booked_usd, job.computed_usd), (Some(MicroUsd(40 * CENT)), Some(MicroUsd(40 * CENT))));

@@ -54,7 +54,7 @@ fn billed(count: usize, billable_seconds: u64) -> (World, String, Vec<JobKey>) {
     for job in &jobs {
         end(&world, &id, *job, billable_seconds);
     }
-    assert_eq!(state(&world, &id).billing.len(), count);
+    assert_eq!(state(&world, &id).money.billing.len(), count);
     world.calls();
     (world, id, jobs)
 }
@@ -82,7 +82,7 @@ fn a_booked_bill_is_read_once_more_after_a_while() {
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 2);
     assert_eq!(described(&world, &id, &jobs).len(), 2);
     world.decide(&id, &[]);
-    assert_eq!(state(&world, &id).billing, []);
+    assert_eq!(state(&world, &id).money.billing, []);
     world.pass(BATCH_WAIT);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 0, "once");
 }
@@ -94,14 +94,14 @@ fn a_higher_bill_is_booked_and_read_again() {
     world.pass(BATCH_WAIT);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 0);
     world.decide(&id, &[]);
-    let (_, job) = &state(&world, &id).billing[0];
+    let (_, job) = &state(&world, &id).money.billing[0];
     assert_eq!(job.bill.seconds(), Some(60));
     let row = world.row_of_job(&id, jobs[0]);
     assert_eq!((row.billable_seconds, row.cost), (Some(60), job.bill.amount()));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
     world.decide(&id, &[]);
-    assert_eq!(state(&world, &id).billing, []);
+    assert_eq!(state(&world, &id).money.billing, []);
 }
 
 /// The stream record of the higher bill is late, and later readings fail until the wait is over. Found by seed
@@ -115,7 +115,7 @@ fn regression_a_stored_higher_bill_is_not_overruled_when_the_wait_is_over() {
     world.pass(HOUR);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 0);
     world.decide(&id, &[]);
-    let (_, job) = &state(&world, &id).billing[0];
+    let (_, job) = &state(&world, &id).money.billing[0];
     assert_eq!(job.bill.seconds(), Some(60));
     world.pass(MINUTE);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
@@ -132,7 +132,7 @@ fn regression_a_stored_higher_bill_is_booked_before_a_confirmation() {
     let confirmed = Recorded { key: "bills".to_owned(), at: Time(world.lock().now), fact };
     let store = Arc::new(Store::new(Arc::new(world.clone())));
     now(Decider { store }.decide(&id, &[confirmed], false)).unwrap();
-    let bills = state(&world, &id).billing.into_iter().map(|(_, job)| job.bill.seconds());
+    let bills = state(&world, &id).money.billing.into_iter().map(|(_, job)| job.bill.seconds());
     assert_eq!(bills.collect::<Vec<_>>(), [Some(60)], "and the job stays until this bill is confirmed");
 }
 
@@ -179,7 +179,7 @@ fn a_bill_that_cannot_be_read_for_an_hour_is_confirmed() {
     world.lock().jobs.values_mut().for_each(|job| job.is_unreadable = true);
     world.pass(BATCH_WAIT);
     let swept = world.sweep(unpaced());
-    assert_eq!((swept.settled.confirmed, state(&world, &id).billing.len()), (0, 1));
+    assert_eq!((swept.settled.confirmed, state(&world, &id).money.billing.len()), (0, 1));
     world.pass(HOUR);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
 }
@@ -196,6 +196,6 @@ fn the_next_sweep_reads_the_bills_for_which_one_has_no_calls() {
         world.sweep(describing(3));
     }
     world.decide(&id, &[]);
-    let open = state(&world, &id).billing.iter().filter(|(job, _)| jobs.contains(job)).count();
+    let open = state(&world, &id).money.billing.iter().filter(|(job, _)| jobs.contains(job)).count();
     assert_eq!(open, 0);
 }

@@ -56,7 +56,7 @@ fn kept() -> (World, String, JobKey) {
     fact(&world, &id, "described", described);
     fact(&world, &id, "read", Fact::RestRead { job: first });
     fact(&world, &id, "confirmed", Fact::BillsConfirmed { bills: vec![(first, 1)] });
-    assert_eq!(state(&world, &id).pools.len(), 1);
+    assert_eq!(state(&world, &id).money.pools.len(), 1);
     (world, id, first)
 }
 
@@ -69,7 +69,7 @@ fn a_release_is_performed_and_polled_until_it_is_done() {
     let (world, id, first) = kept();
     let name = training_job_name(&id, first);
     world.stop_tuning(&id);
-    assert!(state(&world, &id).pools[0].released);
+    assert!(state(&world, &id).money.pools[0].released);
     world.sweep(unpaced());
     assert_eq!(call_kinds(&world, &name), [CallKind::Describe, CallKind::Stop]);
     world.sweep(unpaced());
@@ -78,7 +78,7 @@ fn a_release_is_performed_and_polled_until_it_is_done() {
     assert_eq!(world.sweep(unpaced()).settled.reads, 1);
     assert_eq!(call_kinds(&world, &name), [CallKind::Describe]);
     world.decide(&id, &[]);
-    assert!(state(&world, &id).pools.is_empty(), "its end was stored and booked");
+    assert!(state(&world, &id).money.pools.is_empty(), "its end was stored and booked");
     world.pass(MINUTE);
     world.sweep(unpaced());
     assert_eq!(call_kinds(&world, &name), []);
@@ -90,7 +90,7 @@ fn a_possibly_reused_pool_is_read_and_a_lost_outcome_causes_a_ring() {
     let name = training_job_name(&id, first);
     let [second] = world.live(&id)[..] else { panic!("one at a time") };
     began(&world, &id, second);
-    assert!(state(&world, &id).pools[0].reading);
+    assert!(state(&world, &id).money.pools[0].reading);
     world.lock().jobs.get_mut(&name).unwrap().kept = Some(false);
     assert_eq!(world.sweep(unpaced()).settled.reads, 1);
     assert_eq!(call_kinds(&world, &name), [CallKind::Describe]);
@@ -101,7 +101,7 @@ fn a_possibly_reused_pool_is_read_and_a_lost_outcome_causes_a_ring() {
     world.sweep(unpaced());
     assert!(rung() && call_kinds(&world, &name).is_empty());
     world.decide(&id, &[]);
-    assert!(state(&world, &id).pools.is_empty());
+    assert!(state(&world, &id).money.pools.is_empty());
 }
 
 #[test]

@@ -1,14 +1,63 @@
-//! The cohorts of the state.
+//! The search: which trials compete with each other, which continue, and what the sampler knows.
+
+use std::collections::BTreeMap;
 
 use hyperband::plan::BracketPlan;
+use search::History;
+use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, Scheduling};
-use crate::scheduler::{Cohort, Rung};
-use crate::state::State;
+use crate::scheduler::{Cohort, ParkedTrials, Rung, Waiting};
+use crate::trial::live::LiveTrials;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, CohortId, Place, RungId, count};
+use crate::unit::ids::{BracketId, CohortId, Place, RungId, TrialId, count};
 
-impl State {
+/// Number of equal values that shows that the objective does not change.
+const MANY_VALUES: u32 = 10;
+
+/// Who competes with whom, and what the sampler knows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Search {
+    /// The number of the next new trial.
+    pub next_trial: TrialId,
+    /// How many trials joined each bracket.
+    pub joined: Vec<u32>,
+    /// The trials that are compared with each other, and their rungs.
+    pub cohorts: Vec<Cohort>,
+    /// The rungs of the cohorts whose trials are all finished, summed by bracket.
+    pub past: Vec<Vec<Rung>>,
+    /// Trials that have reached the level of their rung and wait there to be promoted.
+    pub waiting: BTreeMap<TrialId, Waiting>,
+    /// Their configurations and curves, as far as they are at hand.
+    #[serde(skip)]
+    pub parked: ParkedTrials,
+    /// What the sampler knows of trials that have ended or wait; empty unless the sampler learns.
+    pub history: History,
+    /// The best value seen at any epoch.
+    pub incumbent: Option<Incumbent>,
+    /// Trials finished since the incumbent last changed.
+    pub since_improved: u32,
+    /// The first finite value of the tuning, and how many values were equal to it before another one; `None` after that,
+    /// and before the first value.
+    pub equal_values: Option<(f64, u32)>,
+}
+
+/// The best value seen at any epoch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Incumbent {
+    /// The value.
+    pub value: f64,
+    /// Its trial.
+    pub trial: TrialId,
+    /// Its epoch.
+    pub resource: Epochs,
+}
+
+impl Search {
+    pub(crate) fn new(definition: &Definition) -> Self {
+        Self { joined: vec![0; definition.plan().brackets().len()], ..Self::default() }
+    }
+
     /// Returns a rung of a cohort; `None` before the first trial of the cohort.
     pub fn rung(&self, place: Place) -> Option<&Rung> {
         self.cohort(place.cohort)?.rung(place.rung)
@@ -79,13 +128,29 @@ impl State {
         count(waiting.sum())
     }
 
+    /// Counts values that are equal to all earlier ones.
+    pub(crate) fn note_equal(&mut self, value: f64) {
+        self.equal_values = match self.equal_values {
+            None if self.incumbent.is_none() => Some((value, 1)),
+            Some((known, count)) if known.to_bits() == value.to_bits() => {
+                Some((known, count.saturating_add(1)))
+            }
+            Some(_) | None => None,
+        };
+    }
+
+    /// Returns whether many values of several trials are all equal.
+    pub fn is_constant(&self) -> bool {
+        self.next_trial > TrialId(1) && self.equal_values.is_some_and(|(_, count)| count >= MANY_VALUES)
+    }
+
     /// Removes the cohort of a full round whose trials are all finished, and adds its rungs to those of past rounds.
-    pub(crate) fn close_cohort(&mut self, definition: &Definition, id: CohortId) {
+    pub(crate) fn close_cohort(&mut self, definition: &Definition, trials: &LiveTrials, id: CohortId) {
         // Trials can always join the only cohort of a bracket whose rungs do not close.
         if definition.promotes() != Some(Scheduling::Synchronous) {
             return;
         }
-        let live = self.trials.values().any(|trial| trial.place().is_some_and(|place| place.cohort == id))
+        let live = trials.values().any(|trial| trial.place().is_some_and(|place| place.cohort == id))
             || self.waiting.values().any(|trial| trial.cohort() == id);
         let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= slots(definition, id.bracket);
         let Some(index) = self.cohorts.iter().position(full).filter(|_| !live) else { return };
