@@ -33,7 +33,7 @@ use crate::unit::ids::{TrialId, count};
 use crate::unit::time::Time;
 
 /// The state of a tuning.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The greatest time on a folded fact: the only clock of the decider.
     pub now: Time,
@@ -67,9 +67,10 @@ pub struct State {
 }
 
 /// Whether a tuning is active.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Jobs may start.
+    #[default]
     Active,
     /// No further job starts, and running jobs are being stopped.
     Ending(EndReason),
@@ -88,18 +89,9 @@ impl State {
         Self {
             now: definition.created,
             clock: definition.created,
-            submitted: false,
-            status: Status::Active,
             search: Search::new(definition),
-            trials: LiveTrials::default(),
             money: Money { ledger: Ledger::new(definition.cap, definition.grants), ..Money::default() },
-            capacity: Capacity::default(),
-            results: Results::default(),
-            epoch_base: None,
-            finalist: None,
-            notices: BTreeSet::new(),
-            refit: None,
-            changes: Changes::default(),
+            ..Self::default()
         }
     }
 

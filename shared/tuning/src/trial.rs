@@ -30,40 +30,54 @@ pub struct Trial {
     /// Its hyperparameters.
     pub configuration: Configuration,
     /// Whether the model of the sampler drew them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_model: bool,
     /// Why it is stopped; `None` while it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_why: Option<StopWhy>,
     /// The comparison that stopped it or, until the service accepts a job of its next rung, that promoted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
     /// Whether a user asked to stop its job. It then gets no further attempt and is never promoted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_requested: bool,
     /// The first value at each epoch, by epoch; `None` = not a number.
     pub curve: BTreeMap<Epochs, Option<f64>>,
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
     /// The reads of its stored log, by the number of its streams at the order.
+    #[serde(default, skip_serializing_if = "Asked::is_never")]
     pub read: Asked<u32>,
     /// The latest line so far.
     pub last_line: Option<LastLine>,
     /// The latest lines that began an epoch without a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub begun: Vec<Begun>,
     /// The latest lines without an index whose epoch has not begun in the known part of the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnumbered: Vec<(String, MetricLine)>,
     /// Attempts ordered so far.
     pub attempts: u32,
     /// The rung of the last attempt: of its next rung, or of a lower one if that job trained past its level.
+    #[serde(default, skip_serializing_if = "crate::trial::is_first")]
     pub last_attempt_rung: RungId,
     /// Attempts of rungs that it has passed: later facts about them change nothing.
+    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
     pub past_attempts: u32,
     /// Retries at this rung after a failure of the service.
+    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
     pub retries: u32,
     /// Switches to other instances since it last waited for capacity.
+    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
     pub instance_switches: u32,
     /// The running-time limit that ended its last job although the user's is longer, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_limit: Option<u64>,
     /// The longest time that it took for an epoch in one of its concluded jobs; `None` before the second line of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_ms: Option<Millis>,
     /// Whether the next attempt runs on demand although the request asks for spot.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
     /// Whether it has a job.
     pub stage: TrialStage,
@@ -93,6 +107,7 @@ pub enum TrialStage {
         /// The earliest start of that attempt.
         not_before: Time,
         /// Why its last job failed, if the service failed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
 }
@@ -103,23 +118,30 @@ pub struct Stream {
     /// Its name.
     pub name: String,
     /// The attempt that wrote it.
+    #[serde(default)]
     pub attempt: u32,
     /// Epochs that the trial had before this stream began.
     pub offset: Epochs,
     /// Time and ID of the line that proved the offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<(Time, String)>,
     /// Time, ID and value of its lines, in order; kept only where the epoch is the rank of the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<(Time, String, Option<f64>)>,
     /// Whether its offset is still unknown: its program resumed from a checkpoint and counts from there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unplaced: bool,
     /// The values of an unplaced stream, by their own epoch; used where the epoch is captured.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unplaced_lines: BTreeMap<Epochs, Option<f64>>,
     /// The first value of its highest epoch, where the epoch is captured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<(Epochs, Option<f64>)>,
     /// Time and epoch of its first line and of its last line.
     pub span: Option<((Time, Epochs), (Time, Epochs))>,
     /// Whether all its lines at the epoch of the promotion repeat the value of the trial there, bit for bit; `None` =
     /// no line is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_value: Option<bool>,
 }
 

@@ -300,8 +300,6 @@ impl State {
             lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
         }
         let done = JobSummary { concluded: true, ..summary(definition, key, trial, &job) };
-        // Only the first accepted job of a rung is a promotion. Later ones are further attempts.
-        trial.judged = trial.judged.filter(|_| job.is_void());
         let without_instances = ended_without_instances(&job);
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);

@@ -48,6 +48,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         if end.is_none() {
             note_lack(definition, state, key);
         }
+        forget_promotion(state, key);
     }
     state.clear_hold();
     true
@@ -123,6 +124,15 @@ fn metrics_logged(definition: &Definition, state: &mut State, key: JobKey, recor
         });
     }
     changed
+}
+
+/// Forgets what promoted a trial once the service has accepted a job of its rung: a further attempt is no promotion.
+fn forget_promotion(state: &mut State, key: JobKey) {
+    if state.job(key).is_some_and(Job::is_accepted)
+        && let Some(trial) = state.trials.get_mut(key.trial)
+    {
+        trial.judged = trial.judged.filter(|judged| !judged.verdict.continues);
+    }
 }
 
 /// Records that a job ended because it got no instances. Starts wait if no other instances can be tried.

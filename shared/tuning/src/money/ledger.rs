@@ -22,20 +22,12 @@ pub struct Ledger {
     /// Worst cases of jobs and warm pools whose bill is not known.
     pub reserved: MicroUsd,
     /// The largest excess of a bill above the worst case of its job. Every reservation contains it.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub margin: MicroUsd,
     /// The sum of `spent` and `reserved` while that is above the cap or the grants, because the cap was lowered or a
     /// bill was above its reservation: the sum stands, but it cannot grow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<MicroUsd>,
     /// Granted from the month's cap, without what was returned; `None` = the stack has no such cap.
-    #[serde(default)]
     pub granted: Option<MicroUsd>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(amount: &MicroUsd) -> bool {
-    *amount == MicroUsd::ZERO
 }
 
 impl Ledger {

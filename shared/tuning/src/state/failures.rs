@@ -13,7 +13,6 @@ pub struct Failures {
     /// The causes, in the order of their first jobs.
     pub causes: Vec<Cause>,
     /// Failed jobs with further causes.
-    #[serde(default)]
     pub others: u32,
 }
 

@@ -21,10 +21,8 @@ pub struct Timings {
     pub startup_ms: Vec<Millis>,
     /// The time from the line of the last epoch to the end, one entry per job that was to train to `MaxResource` and
     /// completed or was ended there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail_ms: Vec<Millis>,
     /// The same of jobs that were to train to a lower rung: a program may save its model only at the last epoch.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rung_tail_ms: Vec<Millis>,
 }
 
