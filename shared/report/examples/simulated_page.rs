@@ -1,7 +1,9 @@
 //! Writes the page of a simulated tuning to standard output.
 //!
-//!     simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote | --outage SECONDS]…
-//!         [--describe | --live URL | --events COUNT]
+//! ```text
+//! simulated_page JOBS EPOCHS [--all-epochs | --until SECONDS | --cap DOLLARS | --promote | --outage SECONDS]…
+//!     [--describe | --live URL | --events COUNT]
+//! ```
 //!
 //! `--all-epochs`: no trial is stopped at a rung. `--outage`: no job gets instances from that time on. Instead of the
 //! page, `--describe` writes the response of Describe, and `--live` the live page of a stream. `--events` writes such a
