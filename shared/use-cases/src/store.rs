@@ -158,15 +158,15 @@ impl<T: Table> Store<T> {
             return Ok(Some(cached));
         }
         let Some(tuning) = self.tuning(id).await? else { return Ok(None) };
-        let (head, state) = match self.state(&tuning, &head).await {
+        let (head, state) = match self.state(&tuning, &head, head.snapshot).await {
             Ok(state) => (head, state),
-            // A newer snapshot may have replaced this one meanwhile.
-            Err(error @ StoreError::Stored(StoredError::Unreadable { .. })) => {
-                let Some(newer) = self.head(id).await?.filter(|newer| newer.step > head.step) else {
-                    return Err(error);
-                };
-                let state = self.state(&tuning, &newer).await?;
-                (newer, state)
+            Err(StoreError::Stored(StoredError::Unreadable { .. })) => {
+                let newer = self.head(id).await?.filter(|newer| newer.step > head.step);
+                // A newer snapshot may have replaced this one meanwhile. Else another release wrote it, or it is
+                // damaged: all steps give the same state.
+                let (head, snapshot) = newer.map_or((head, 0), |newer| (newer.clone(), newer.snapshot));
+                let state = self.state(&tuning, &head, snapshot).await?;
+                (head, state)
             }
             Err(error) => return Err(error),
         };
@@ -181,17 +181,18 @@ impl<T: Table> Store<T> {
         states.insert(&loaded.tuning.id, loaded.clone(), cache::bytes_of(&loaded.state));
     }
 
-    async fn state(&self, tuning: &Tuning, head: &Head) -> Result<State, StoreError> {
-        let mut state = if head.snapshot == 0 {
+    /// Returns the state at `head` from the snapshot after step `snapshot` and the later steps; 0 = from all steps.
+    async fn state(&self, tuning: &Tuning, head: &Head, snapshot: u64) -> Result<State, StoreError> {
+        let mut state = if snapshot == 0 {
             State::new(&tuning.definition)
         } else {
-            let prefix = stored::snapshot_key_prefix(head.snapshot);
+            let prefix = stored::snapshot_key_prefix(snapshot);
             let chunks = self.all(&stored::tuning_partition(&tuning.id), &prefix).await?;
-            stored::snapshot_state(&tuning.id, head.snapshot, &chunks)?
+            stored::snapshot_state(&tuning.id, snapshot, &chunks)?
         };
         let mut query = Query::prefix(stored::tuning_partition(&tuning.id), "STEP#", PAGE_ROWS);
-        query.after = Some(stored::step_key(&tuning.id, head.snapshot).sk);
-        let mut loaded = head.snapshot;
+        query.after = Some(stored::step_key(&tuning.id, snapshot).sk);
+        let mut loaded = snapshot;
         loop {
             let page = self.table.query(&query).await?;
             for item in &page.items {

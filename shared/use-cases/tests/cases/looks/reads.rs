@@ -8,10 +8,10 @@ use serde_json::json;
 use tuning::log::fact::{JobEnd, JobPhase};
 use use_cases::decide::SNAPSHOT_EVERY;
 use use_cases::describe::{Place, describe};
-use use_cases::ports::table::{Page, Query, Table, TableError, Write};
+use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::store::Store;
 use wire::item::{Item, Key};
-use wire::sample;
+use wire::{sample, stored};
 
 use super::world::{World, now, request};
 
@@ -66,4 +66,26 @@ fn a_description_reads_as_many_rows_after_a_thousand_trials_as_after_fifty() {
     assert_eq!(early, late);
     // The head, the definition, the snapshot, and the steps since.
     assert!(late <= 3 + usize::try_from(SNAPSHOT_EVERY).unwrap(), "{late} rows");
+}
+
+/// A snapshot only saves time, so an unreadable one costs time and nothing else.
+#[test]
+fn regression_a_tuning_whose_snapshot_is_unreadable_has_the_state_of_its_steps() {
+    let mut world = World::of(MemoryTable::new(), &request("t", 4));
+    for trial in 0..4 {
+        world.phase(trial, JobPhase::Training);
+        for epoch in 0..u32::try_from(SNAPSHOT_EVERY).unwrap() {
+            world.logged(trial, &[(u64::from(epoch), f64::from(trial + epoch))]);
+        }
+    }
+    let state = || now(Store::new(Arc::new(world.table.clone())).load(&world.id)).unwrap().unwrap().state;
+    let whole = state();
+    let prefix = Query::prefix(stored::tuning_partition(&world.id), "SNAP#", 100);
+    let chunks = now(world.table.query(&prefix)).unwrap().items;
+    assert!(!chunks.is_empty());
+    for chunk in chunks {
+        let damaged = chunk.with("state", b"another release".to_vec());
+        now(world.table.write(Write::Put(damaged, Condition::Always))).unwrap();
+    }
+    assert_eq!(state(), whole);
 }
