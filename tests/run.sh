@@ -19,12 +19,27 @@ export HYPERBAND_BIN="${CARGO_TARGET_DIR:-$PWD/target}/debug/hyperband"
 # a process group of its own, so that an early end of this script ends their emulators too.
 logs=$(mktemp -d)
 declare -A groups
-trap 'for group in "${groups[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf "$logs"' EXIT
+trap end EXIT
+
+# end: ends the groups that run. Prints the output of one that failed before it was awaited.
+end() {
+  local name group
+  for name in "${!groups[@]}"; do
+    group=${groups[$name]}
+    if kill -0 -- "-$group" 2> /dev/null; then
+      kill -- "-$group" 2> /dev/null || true
+    elif ! wait "$group"; then
+      cat "$logs/$name"
+      echo "tests/run.sh: the group '$name' failed too" >&2
+    fi
+  done
+  rm -rf "$logs"
+}
 
 # start NAME COMMAND...: runs COMMAND in the background, with its output in a file.
 start() {
   set -m
-  "${@:2}" > "$logs/$1" 2>&1 &
+  "${@:2}" < /dev/null > "$logs/$1" 2>&1 &
   groups[$1]=$!
   set +m
 }
@@ -33,6 +48,7 @@ start() {
 finish() {
   local group=${groups[$1]}
   if ! wait "$group"; then
+    unset "groups[$1]"
     cat "$logs/$1"
     echo "tests/run.sh: the group '$1' failed" >&2
     exit 1

@@ -106,7 +106,7 @@ The command signs requests with AWS credentials from the environment, a profile,
 credentials need execute-api:Invoke. The policy in the stack's output TuningUsersPolicyArn grants this permission. An \
 endpoint lambda:FUNCTION needs lambda:InvokeFunction on the function instead.
 
-The command retries a submission whose response was lost. A stack accepts a name only once, so a retry cannot start a \
+The command retries a submission whose response was lost. A stack has a name only once, so a retry cannot start a \
 second tuning.
 
 Examples:

@@ -58,13 +58,13 @@ impl Verdict {
     /// ```
     /// use hyperband::{ranking::Score, rung::{Rule, Verdict}};
     /// let third = Rule::TopShare { eta: 3 };
-    /// let of = |rank, others| Verdict::yes_if(rank, others, third, Score::Value(0.5));
+    /// let of = |rank, others| Verdict::of(rank, others, third, Score::Value(0.5));
     /// assert!(of(0, 0).continues);     // the first may always continue
     /// assert!(!of(1, 4).continues);    // one of five
     /// assert!(of(1, 5).continues);     // two of six
-    /// assert!(!Verdict::yes_if(0, 0, third, Score::NotFinite).continues);
+    /// assert!(!Verdict::of(0, 0, third, Score::NotFinite).continues);
     ///
-    /// let median = |rank, others| Verdict::yes_if(rank, others, Rule::Median, Score::Value(0.5));
+    /// let median = |rank, others| Verdict::of(rank, others, Rule::Median, Score::Value(0.5));
     /// assert!(median(4, 4).continues);     // too few rivals
     /// assert!(median(2, 5).continues);     // between the second and the third of five
     /// assert!(!median(3, 5).continues);    // worse than the third of five

@@ -8,11 +8,14 @@ use crate::unit::limits::MAX_DIVERGED_EPOCHS;
 
 /// Defines [`Settings`]. A row has the stored field, its name in the request, its bounds, and the number where the request
 /// sets none. A number without a default is an `Option<u64>`, `None` without the field.
+///
+/// A definition that was stored before its row exists gets the default of the row: the default of a new row must not
+/// change the decisions of running tunings.
 macro_rules! settings {
     ($($(#[$about:meta])* $field:ident: $type:ty = $member:literal, $least:literal..=$most:literal, else $usual:expr;)*) => {
         /// The numbers of `Controller` that only rules read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(default)] // A definition that is stored before a row exists has the default of the row.
+        #[serde(default)]
         pub struct Settings {
             $($(#[$about])* pub $field: $type,)*
         }
