@@ -161,7 +161,7 @@ impl<T: Table> Store<T> {
         let (head, state) = match self.state(&tuning, &head, head.snapshot).await {
             Ok(state) => (head, state),
             Err(StoreError::Stored(StoredError::Unreadable { .. })) => {
-                let newer = self.head(id).await?.filter(|newer| newer.step > head.step);
+                let newer = self.head(id).await?.filter(|newer| newer.snapshot > head.snapshot);
                 // A newer snapshot may have replaced this one meanwhile. Else another release wrote it, or it is
                 // damaged: all steps give the same state.
                 let (head, snapshot) = newer.map_or((head, 0), |newer| (newer.clone(), newer.snapshot));
