@@ -251,7 +251,6 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
 fn out_of_reach(mutation: Mutation) -> Option<&'static str> {
     match mutation {
         Mutation::ZeroBillBelieved => Some("an ended job always shows its times and its bill"),
-        Mutation::UndoForgotten => Some("every create takes effect before its claim expires"),
         Mutation::ForeignJobAdopted => Some("no foreign job has the name of the next job of a tuning"),
         _ => None,
     }
