@@ -235,7 +235,7 @@ mutations! {
     OnDemandAtSpotLimits "a job on demand has the limits and the worst case of a spot job",
     OnDemandTooSoon "a job is stopped one interruption too early" =>
         |definition, _| {
-            definition.settings.max_interruptions = definition.settings.max_interruptions.saturating_sub(1)
+            definition.settings.max_interruptions = definition.settings.max_interruptions.saturating_sub(1);
         },
         Makes(|ruling| {
             matches!(ruling, Ruling::Order(Order::Stop { why: StopWhy::Interruptions { .. }, .. }))
