@@ -39,11 +39,11 @@ fn too_few_epochs(request: &Request) -> Option<Warning> {
         Code::MaxResourceNotReached,
         format!(
             "The static hyperparameter '{name}' ends a job after {epochs} epochs, but MaxResource is {max}: no \
-                 trial reaches the last rung."
+             trial reaches the last rung."
         ),
         format!(
             "Set MaxResource to {epochs}, or set Controller.ResourceHyperParameter to '{name}': the controller \
-                 then sets '{name}' for each job."
+             then sets '{name}' for each job."
         ),
     )
 }
@@ -110,17 +110,17 @@ fn resume(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
             Code::ResumeBroken,
             format!(
                 "Current images of {algorithm} do not find their own checkpoints: after an interruption or a \
-                     promotion, training restarts at round 0."
+                 promotion, training restarts at round 0."
             ),
             "Use on-demand instances and RungExecution Stop, or script mode with your own checkpoints. Otherwise, \
-                 plan for repeated rounds.",
+             plan for repeated rounds.",
         ),
         Resume::None => Warning::when(
             restarts,
             Code::NoCheckpoints,
             format!(
                 "{algorithm} is not known to write checkpoints: after an interruption or a promotion, training \
-                     restarts from the beginning."
+                 restarts from the beginning."
             ),
             "If jobs are long, use on-demand instances and RungExecution Stop.",
         ),
@@ -135,7 +135,7 @@ fn long_wait(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
         Code::SpotWaitAboveHour,
         format!(
             "SageMaker will reject the spot jobs: for algorithms without checkpoints, such as {algorithm}, it \
-                 allows a MaxWaitTimeInSeconds of at most {WAIT_SECONDS_MAX}, not {wait}."
+             allows a MaxWaitTimeInSeconds of at most {WAIT_SECONDS_MAX}, not {wait}."
         ),
         format!("Set MaxWaitTimeInSeconds to {WAIT_SECONDS_MAX} or less."),
     )
@@ -177,7 +177,7 @@ fn definitions(request: &Request, algorithm: &Algorithm) -> Option<Warning> {
             "The request has MetricDefinitions for {algorithm}: SageMaker rejects them for built-in algorithms."
         ),
         "Remove MetricDefinitions: the controller knows those of the algorithm. Keep them only if the image runs \
-             your own program.",
+         your own program.",
     )
 }
 

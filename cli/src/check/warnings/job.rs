@@ -60,7 +60,7 @@ fn promotion_without_checkpoint(request: &Request) -> Option<Warning> {
         request.is_promotion_given() && request.checkpoint_uri().is_none(),
         Code::PromoteWithoutCheckpoint,
         "The request uses RungExecution Promote without CheckpointConfig: each promoted trial restarts at its \
-             first epoch, and you pay for the repeated epochs.",
+         first epoch, and you pay for the repeated epochs.",
         "Set CheckpointConfig.S3Uri, and save and load checkpoints in LocalPath. Or use RungExecution Stop.",
     )
 }
@@ -75,7 +75,7 @@ fn short_wait(request: &Request) -> Option<Warning> {
         Code::SpotWaitShort,
         format!(
             "MaxWaitTimeInSeconds is only {} s above MaxRuntimeInSeconds: a spot job that waits longer for \
-                 capacity is cut short.",
+             capacity is cut short.",
             wait.saturating_sub(runtime)
         ),
         format!("Set MaxWaitTimeInSeconds to {wanted} or more."),
@@ -96,12 +96,12 @@ fn quota(request: &Request) -> Option<Warning> {
         Code::InstanceQuota,
         format!(
             "The tuning uses up to {at_once} instances of {} at once. The quota of a new account can be \
-                 {NEW_ACCOUNT_INSTANCES} or less; jobs above the quota wait.",
+             {NEW_ACCOUNT_INSTANCES} or less; jobs above the quota wait.",
             request.instance_type()
         ),
         format!(
             "Check '{} for {kind} usage' in Service Quotas. If it is below {at_once}, lower \
-                 MaxParallelTrainingJobs, or set Controller.MaxInstances.",
+             MaxParallelTrainingJobs, or set Controller.MaxInstances.",
             request.instance_type()
         ),
     )
@@ -114,7 +114,7 @@ fn job_quota(request: &Request) -> Option<Warning> {
         Code::InstancesPerJobQuota,
         format!(
             "A training job needs {count} instances, but the default quota is {JOB_INSTANCES} per training job: \
-                 SageMaker may reject the jobs."
+             SageMaker may reject the jobs."
         ),
         "Request a higher quota of instances per training job in Service Quotas, or lower InstanceCount.",
     )
@@ -125,10 +125,10 @@ fn warm_pool_quota(request: &Request) -> Option<Warning> {
         request.keep_alive_seconds() > 0,
         Code::WarmPoolQuota,
         "KeepAlivePeriodInSeconds keeps instances in a warm pool. Warm pools have their own quota, which is 0 by \
-             default: SageMaker may reject the jobs.",
+         default: SageMaker may reject the jobs.",
         format!(
             "Request '{} for training warm pool usage' of {} in Service Quotas, or remove \
-                 KeepAlivePeriodInSeconds.",
+             KeepAlivePeriodInSeconds.",
             request.instance_type(),
             instances_at_once(request)
         ),
@@ -142,11 +142,11 @@ fn long_keep_alive(request: &Request) -> Option<Warning> {
         Code::KeepAliveLong,
         format!(
             "Instances stay allocated for up to {seconds} s after a training job. You pay for them until the next \
-                 job uses them, and the cap reserves this cost for each job."
+             job uses them, and the cap reserves this cost for each job."
         ),
         format!(
             "Set KeepAlivePeriodInSeconds to {KEEP_ALIVE_USUAL} or less: the next training job usually starts at \
-                 once."
+             once."
         ),
     )
 }
@@ -158,7 +158,7 @@ fn counted_epochs(request: &Request) -> Option<Warning> {
         counted,
         Code::EpochsCountedOnSpot,
         "Without EpochPattern, the controller counts lines to find the epoch: a lost line or an interruption \
-             shifts all later epochs.",
+         shifts all later epochs.",
         "Print the epoch in the line of the objective, and set Controller.EpochPattern.",
     )
 }
@@ -170,7 +170,7 @@ fn sharded(request: &Request) -> Option<Warning> {
         Code::ShardedNeedsObjects,
         format!(
             "ShardedByS3Key splits the objects of these channels among {count} hosts: {}. A host without an object \
-                 fails or does no work.",
+             fails or does no work.",
             channels.join(", ")
         ),
         format!("Put at least {count} objects of about equal size under each S3 prefix."),

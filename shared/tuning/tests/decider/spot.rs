@@ -1,5 +1,6 @@
 //! Missing spot capacity and missing instances: the next attempt, and its price.
 
+use tuning::decide::deadline;
 use tuning::definition::{Definition, Instances};
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, MaxWait, Stopped};
 use tuning::log::fact::JobPhase::{Interrupted, Starting, Training};
@@ -254,6 +255,17 @@ fn a_quota_on_one_instance_type_moves_jobs_to_the_next_type() {
         &["trial 1 continues at rung 1.0, epoch 9: 1 of 1", "trial 1 completed", "start 3-0-1 on choice 1"],
     );
     assert_eq!(run.state.results.launched, 4, "a cancelled start does not count as a job");
+}
+
+/// Only time makes this due: without a wake, the job waited for the next fact.
+#[test]
+fn regression_a_job_under_a_quota_wakes_when_other_instances_count_as_free() {
+    let mut run = Run::new(&two_types());
+    run.state.capacity.no_capacity_until = vec![Time(0), at(100)];
+    run.take(&[submitted()]);
+    check_next(&mut run, &[limited(5, job(0), 35)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(100)));
+    check_next(&mut run, &[time_passed(100)], &["stop 0-0-1: other instances"]);
 }
 
 #[test]

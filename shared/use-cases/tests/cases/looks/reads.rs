@@ -13,6 +13,7 @@ use use_cases::store::Store;
 use wire::item::{Item, Key};
 use wire::{sample, stored};
 
+use super::summaries::Between;
 use super::world::{World, now, request};
 
 /// The in-memory table, which counts the rows that it returns.
@@ -88,4 +89,9 @@ fn regression_a_tuning_whose_snapshot_is_unreadable_has_the_state_of_its_steps()
         now(world.table.write(Write::Put(damaged, Condition::Always))).unwrap();
     }
     assert_eq!(state(), whole);
+    // Also while steps are written: the head moves on and keeps its snapshot.
+    let (table, id) = (world.table.clone(), world.id.clone());
+    let between = Between::new(table, move || world.logged(0, &[(1_000, 0.5)]));
+    let loaded = now(Store::new(Arc::new(between)).load(&id)).unwrap().unwrap();
+    assert_eq!(loaded.state, whole);
 }

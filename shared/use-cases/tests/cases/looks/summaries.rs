@@ -13,15 +13,19 @@ use wire::stored::HEAD;
 use super::world::{World, now};
 
 /// An event between two reads, which happens once.
-type ActionResult = Box<dyn FnOnce() + Send>;
+type Event = Box<dyn FnOnce() + Send>;
 
 /// The in-memory table, which runs an event right after the first read of a head or of job summaries.
-struct Between {
+pub(super) struct Between {
     table: MemoryTable,
-    act: Mutex<Option<ActionResult>>,
+    act: Mutex<Option<Event>>,
 }
 
 impl Between {
+    pub(super) fn new(table: MemoryTable, event: impl FnOnce() + Send + 'static) -> Self {
+        Self { table, act: Mutex::new(Some(Box::new(event))) }
+    }
+
     fn act(&self) {
         let act = self.act.lock().unwrap().take();
         if let Some(act) = act {
@@ -59,8 +63,7 @@ fn a_job_that_leaves_the_state_between_two_reads_is_listed_once() {
     world.phase(1, JobPhase::Training);
     world.logged(1, &[(9, 0.5)]);
     let (table, id) = (world.table.clone(), world.id.clone());
-    let conclude: ActionResult = Box::new(move || world.billed(1, JobEnd::Completed, 5));
-    let between = Between { table, act: Mutex::new(Some(conclude)) };
+    let between = Between::new(table, move || world.billed(1, JobEnd::Completed, 5));
     let (_, jobs) = now(summaries(&Store::new(Arc::new(between)), &id)).unwrap().unwrap();
     let trials: Vec<u32> = jobs.iter().map(|job| job.job.trial.0).collect();
     assert_eq!(trials, [0, 1, 2]);
