@@ -16,6 +16,8 @@ pub mod fault;
 #[cfg(feature = "planted")]
 mod mutants;
 pub mod plan;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod report;
 mod runner;
 pub mod shrink;

@@ -25,7 +25,7 @@ const PROGRESS_EVERY: u64 = 20;
 mod planted {
     //! Turns on the bug that `--planted` names. Each thread has its own switch.
 
-    use tuning::planted::{Mutation, plant};
+    use simulator::planted::{Mutation, plant};
 
     /// Turns on the bug for this thread.
     pub(crate) fn set(name: &str) -> Result<(), String> {

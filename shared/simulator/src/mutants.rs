@@ -1,7 +1,7 @@
 //! Mutants: the ports of a process, with the planted bug that is on.
 //!
 //! A bug at a port drops, alters, duplicates or forges the data that crosses the port. The use cases under test are
-//! therefore the deployed use cases. The bugs are listed in [`tuning::planted`]. At most one is on.
+//! therefore the deployed use cases. The bugs are listed in [`crate::planted`]. At most one is on.
 
 mod jobs;
 mod table;
@@ -9,8 +9,8 @@ mod table;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::planted::{Mutation, is_on};
 use serde_json::Value;
-use tuning::planted::{Mutation, is_on};
 use tuning::unit::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
 use use_cases::ports::table::Write;

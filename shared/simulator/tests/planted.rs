@@ -13,8 +13,8 @@ use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::encode;
 use simulator::fault::Kind;
 use simulator::plan::{HOUR, MINUTE, Plan};
+use simulator::planted::{Mutation, plant, struck};
 use simulator::shrink::{history, kind, shrink};
-use tuning::planted::{Mutation, plant, struck};
 
 /// Number of seeds tried for a mutation.
 const SEEDS: u64 = 1_000;

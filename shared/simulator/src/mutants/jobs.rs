@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::planted::{Mutation, is_on};
 use serde_json::{Value, json};
-use tuning::planted::{Mutation, is_on};
 use tuning::unit::time::Time;
 use use_cases::ports::table::Table;
 use use_cases::ports::training::{

@@ -1,7 +1,7 @@
 //! Planted bugs of the table.
 
+use crate::planted::{Mutation, is_on};
 use tuning::log::fact::Fact;
-use tuning::planted::{Mutation, is_on};
 use tuning::state::State;
 use tuning::step;
 use use_cases::ports::Clock;

@@ -56,7 +56,7 @@ impl LiveTrials {
     }
 
     /// Returns all trials to change, by number. This copies each trial that another state shares.
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Trial> {
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Trial> {
         self.0.values_mut().map(Arc::make_mut)
     }
 

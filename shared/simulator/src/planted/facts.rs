@@ -1,13 +1,13 @@
 //! Planted bugs in the meaning of facts.
 
 use super::list::{Mutation, is_on};
-use crate::change::fold;
-use crate::definition::Definition;
-use crate::job::Job;
-use crate::job::run::Run;
-use crate::log::fact::{Fact, JobKey, JobPhase, Recorded};
-use crate::state::State;
-use crate::unit::ids::ChoiceId;
+use tuning::change::fold;
+use tuning::definition::Definition;
+use tuning::job::Job;
+use tuning::job::run::Run;
+use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
+use tuning::state::State;
+use tuning::unit::ids::ChoiceId;
 
 /// Folds a fact like [`fold::fold`], with the bug that is on.
 pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {

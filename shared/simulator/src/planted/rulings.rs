@@ -2,11 +2,11 @@
 
 use super::list::Part::{Forgets, Makes};
 use super::list::{Mutation, altered_view, is_on};
-use crate::decide;
-use crate::definition::Definition;
-use crate::log::ruling::{Order, Ruling, SearchRuling};
-use crate::state::State;
-use crate::unit::money::MicroUsd;
+use tuning::decide;
+use tuning::definition::Definition;
+use tuning::log::ruling::{Order, Ruling, SearchRuling};
+use tuning::state::State;
+use tuning::unit::money::MicroUsd;
 
 /// Returns the next ruling like [`decide::next`], with the bug that is on.
 pub(crate) fn next(definition: &Definition, state: &State) -> Option<Ruling> {

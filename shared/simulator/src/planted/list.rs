@@ -2,47 +2,44 @@
 
 use std::cell::Cell;
 
-use crate::definition::Definition;
-use crate::job::Job;
-use crate::job::bill::Stage;
-use crate::job::inquiry::Asked;
-use crate::job::run::Run;
-use crate::log::fact::{JobEnd, JobPhase};
-use crate::log::reasons::{EndReason, RetryWhy, StopWhy};
-use crate::log::ruling::{
+use tuning::definition::Definition;
+use tuning::job::Job;
+use tuning::job::bill::Stage;
+use tuning::job::inquiry::Asked;
+use tuning::job::run::Run;
+use tuning::log::fact::{JobEnd, JobPhase};
+use tuning::log::reasons::{EndReason, RetryWhy, StopWhy};
+use tuning::log::ruling::{
     AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, ReadOrder, Ruling, SearchRuling,
 };
-use crate::scheduler::Cohort;
-use crate::state::{State, Status};
-use crate::trial::{Trial, TrialStage};
-use crate::unit::epochs::Epochs;
-use crate::unit::ids::ChoiceId;
-use crate::unit::money::MicroUsd;
-use crate::unit::time::Time;
+use tuning::planted::{self, Bug};
+use tuning::scheduler::Cohort;
+use tuning::state::{State, Status};
+use tuning::trial::{Trial, TrialStage};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::ChoiceId;
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Time;
+
+use super::{facts, rulings};
 
 thread_local! {
     static ON: Cell<Option<Mutation>> = const { Cell::new(None) };
-    static STRUCK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Turns `mutation` on in this thread and any other off, and resets the count of [`struck`].
+/// Turns `mutation` on in this thread and any other off.
 pub fn plant(mutation: Option<Mutation>) {
     ON.set(mutation);
-    STRUCK.set(0);
-}
-
-/// Returns how many times the code has reached the mutation that is on.
-pub fn struck() -> u64 {
-    STRUCK.get()
+    planted::plant(mutation.map(|mutation| Bug {
+        name: mutation.name(),
+        fold: facts::fold,
+        next: rulings::next,
+    }));
 }
 
 /// Returns whether `mutation` is on in this thread, and counts the call if it is.
 pub fn is_on(mutation: Mutation) -> bool {
-    let on = ON.get() == Some(mutation);
-    if on {
-        STRUCK.set(STRUCK.get().saturating_add(1));
-    }
-    on
+    planted::is_on(mutation.name())
 }
 
 /// The rulings on which an altered view has an effect.
@@ -70,7 +67,7 @@ macro_rules! mutations {
             /// All mutations.
             pub const ALL: &[Self] = &[$(Self::$mutation,)*];
 
-            /// Returns its name, as in `planted!(Name)`.
+            /// Returns its name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$mutation => stringify!($mutation),)* }
             }
