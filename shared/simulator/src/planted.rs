@@ -7,5 +7,15 @@ mod facts;
 mod list;
 mod rulings;
 
-pub use list::{Mutation, is_on, plant};
+pub use list::{Mutation, is_on};
 pub use tuning::planted::struck;
+
+/// Turns `mutation` on in this thread and any other off, and resets the count of [`struck`].
+pub fn plant(mutation: Option<Mutation>) {
+    list::ON.set(mutation);
+    tuning::planted::plant(mutation.map(|mutation| tuning::planted::Bug {
+        name: mutation.name(),
+        fold: facts::fold,
+        next: rulings::next,
+    }));
+}

@@ -146,7 +146,7 @@ impl Job {
     }
 
     /// Returns when it entered `phase`, if that is its latest state.
-    pub(crate) fn entered(&self, phase: JobPhase) -> Option<Time> {
+    pub fn entered(&self, phase: JobPhase) -> Option<Time> {
         self.phase_at().filter(|_| self.phase() == phase)
     }
 

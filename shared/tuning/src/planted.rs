@@ -35,11 +35,12 @@ pub use on::{Bug, fold, is_on, plant, struck};
 mod on {
     use std::cell::Cell;
 
+    use crate::change;
+    use crate::decide;
     use crate::definition::Definition;
     use crate::log::fact::Recorded;
     use crate::log::ruling::Ruling;
     use crate::state::State;
-    use crate::{change, decide};
 
     thread_local! {
         static ON: Cell<Option<Bug>> = const { Cell::new(None) };
@@ -79,11 +80,17 @@ mod on {
 
     /// Folds a fact like [`change::fold::fold`], with the bug that is on.
     pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
-        ON.get().map_or(change::fold::fold, |bug| bug.fold)(definition, state, recorded)
+        match ON.get() {
+            Some(bug) => (bug.fold)(definition, state, recorded),
+            None => change::fold::fold(definition, state, recorded),
+        }
     }
 
     /// Returns the next ruling like [`decide::next`], with the bug that is on.
     pub(crate) fn next(definition: &Definition, state: &State) -> Option<Ruling> {
-        ON.get().map_or(decide::next as fn(&_, &_) -> _, |bug| bug.next)(definition, state)
+        match ON.get() {
+            Some(bug) => (bug.next)(definition, state),
+            None => decide::next(definition, state),
+        }
     }
 }

@@ -10,7 +10,7 @@ use tuning::state::State;
 use tuning::unit::ids::ChoiceId;
 
 /// Folds a fact like [`fold::fold`], with the bug that is on.
-pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
+pub(super) fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> bool {
     match &recorded.fact {
         Fact::JobDescribed { job, .. } => described(definition, state, recorded, *job),
         Fact::LimitsChanged { .. } => limits_changed(definition, state, recorded),

@@ -12,7 +12,7 @@ use tuning::log::reasons::{EndReason, RetryWhy, StopWhy};
 use tuning::log::ruling::{
     AttemptRuling, Booking, GrantOrder, NoticeOrder, Order, ReadOrder, Ruling, SearchRuling,
 };
-use tuning::planted::{self, Bug};
+use tuning::planted;
 use tuning::scheduler::Cohort;
 use tuning::state::{State, Status};
 use tuning::trial::{Trial, TrialStage};
@@ -21,20 +21,8 @@ use tuning::unit::ids::ChoiceId;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 
-use super::{facts, rulings};
-
 thread_local! {
-    static ON: Cell<Option<Mutation>> = const { Cell::new(None) };
-}
-
-/// Turns `mutation` on in this thread and any other off.
-pub fn plant(mutation: Option<Mutation>) {
-    ON.set(mutation);
-    planted::plant(mutation.map(|mutation| Bug {
-        name: mutation.name(),
-        fold: facts::fold,
-        next: rulings::next,
-    }));
+    pub(super) static ON: Cell<Option<Mutation>> = const { Cell::new(None) };
 }
 
 /// Returns whether `mutation` is on in this thread, and counts the call if it is.

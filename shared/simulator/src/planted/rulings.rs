@@ -9,7 +9,7 @@ use tuning::state::State;
 use tuning::unit::money::MicroUsd;
 
 /// Returns the next ruling like [`decide::next`], with the bug that is on.
-pub(crate) fn next(definition: &Definition, state: &State) -> Option<Ruling> {
+pub(super) fn next(definition: &Definition, state: &State) -> Option<Ruling> {
     let usual = || decide::next(definition, state);
     let Some((alter, part)) = altered_view() else {
         return usual().map(|ruling| altered(definition, ruling));
