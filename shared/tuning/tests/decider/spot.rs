@@ -261,11 +261,11 @@ fn a_quota_on_one_instance_type_moves_jobs_to_the_next_type() {
 #[test]
 fn regression_a_job_under_a_quota_wakes_when_other_instances_count_as_free() {
     let mut run = Run::new(&two_types());
-    run.state.capacity.no_capacity_until = vec![Time(0), at(100)];
+    run.state.capacity.no_capacity_until = vec![Time(0), at(30)];
     run.take(&[submitted()]);
     check_next(&mut run, &[limited(5, job(0), 35)], &[]);
-    assert_eq!(deadline(&run.definition, &run.state), Some(at(100)));
-    check_next(&mut run, &[time_passed(100)], &["stop 0-0-1: other instances"]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(30)));
+    check_next(&mut run, &[time_passed(30)], &["stop 0-0-1: other instances"]);
 }
 
 #[test]
