@@ -107,7 +107,7 @@ fn on_runtime(command: Command) -> Result<Exit, Failure> {
 
 async fn perform(command: Command) -> Result<Exit, Failure> {
     match command {
-        Command::Run(options) => run::run(options).await,
+        Command::Run(options) => Box::pin(run::run(options)).await,
         Command::Resume(options) => Box::pin(run::resume(options)).await,
         Command::Submit(options) => submit::submit(options).await,
         Command::List(options) => list::list(options).await,

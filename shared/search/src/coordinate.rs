@@ -17,7 +17,7 @@ impl Domain {
             Self::Integer { min, max, scaling } => integer_at(*min, *max, *scaling, step).to_string(),
             // `Display` of a float is the shortest decimal that parses to the same float, without an exponent.
             Self::Continuous { min, max, scaling } => float_at(*min, *max, *scaling, step).to_string(),
-            Self::Categorical { values } => {
+            Self::Categorical { values } | Self::Ordinal { values } => {
                 let cell = usize::try_from(cell_at(step, values.len() as u128)).unwrap_or(usize::MAX);
                 values.get(cell).cloned().unwrap_or_default()
             }
@@ -36,7 +36,7 @@ impl Domain {
                 if high > low { ((libm::log(value) - low) / (high - low)).clamp(0.0, 1.0) } else { u }
             }
             Self::Continuous { .. } => u,
-            Self::Categorical { values } => middle(values.len() as u128),
+            Self::Categorical { values } | Self::Ordinal { values } => middle(values.len() as u128),
         }
     }
 
@@ -47,7 +47,7 @@ impl Domain {
             Self::Integer { .. } => text.parse().ok().map(|value: i64| value.to_string()),
             // Adding 0 removes the sign of a zero.
             Self::Continuous { .. } => text.parse().ok().map(|value: f64| (value + 0.0).to_string()),
-            Self::Categorical { .. } => Some(text.to_owned()),
+            Self::Categorical { .. } | Self::Ordinal { .. } => Some(text.to_owned()),
         }
         .ok_or(EncodeRule::NotANumber)
     }
@@ -80,7 +80,7 @@ impl Domain {
                 let guess = float_guess(*min, *max, *scaling, value);
                 Ok(unit(find(guess, &value, |step| float_at(*min, *max, *scaling, step))))
             }
-            Self::Categorical { values } => {
+            Self::Categorical { values } | Self::Ordinal { values } => {
                 let cell = values.iter().position(|value| value == text).ok_or(EncodeRule::OutOfDomain)?;
                 Ok(unit(center(cell as u128, values.len() as u128)))
             }

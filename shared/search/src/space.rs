@@ -96,6 +96,11 @@ pub enum Domain {
         /// The texts, in the order of the request.
         values: Vec<String>,
     },
+    /// One of 1..=[`CATEGORIES_MAX`] texts with an order, all equally likely.
+    Ordinal {
+        /// The texts, in their order.
+        values: Vec<String>,
+    },
 }
 
 /// A named domain.
@@ -155,7 +160,9 @@ impl Space {
                 Domain::Integer { min, max, .. } => max.abs_diff(*min).saturating_add(1),
                 Domain::Continuous { min, max, .. } if min < max => return None,
                 Domain::Continuous { .. } => 1,
-                Domain::Categorical { values } => u64::try_from(values.len()).unwrap_or(u64::MAX),
+                Domain::Categorical { values } | Domain::Ordinal { values } => {
+                    u64::try_from(values.len()).unwrap_or(u64::MAX)
+                }
             };
             Some(product.saturating_mul(count))
         })
@@ -183,7 +190,7 @@ impl Space {
     pub fn combination(&self, index: u64) -> Configuration {
         let mut rest = index;
         let mut value = |domain: &Domain| match domain {
-            Domain::Categorical { values } => {
+            Domain::Categorical { values } | Domain::Ordinal { values } => {
                 let count = u64::try_from(values.len()).unwrap_or(u64::MAX).max(1);
                 let value = usize::try_from(rest % count).ok().and_then(|here| values.get(here));
                 rest /= count;
@@ -287,7 +294,7 @@ impl Domain {
                 }
                 Scaling::Linear | Scaling::Logarithmic | Scaling::ReverseLogarithmic => Ok(()),
             },
-            Self::Categorical { values } => match values.len() {
+            Self::Categorical { values } | Self::Ordinal { values } => match values.len() {
                 1..=CATEGORIES_MAX => Ok(()),
                 count => Err(SpaceRule::CategoryCount { count }),
             },

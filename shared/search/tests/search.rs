@@ -374,6 +374,8 @@ fn domain() -> impl Strategy<Value = Domain> {
             scaling
         )),
         proptest::collection::vec("[a-z]{0,3}", 1..=30).prop_map(|values| Domain::Categorical { values }),
+        proptest::collection::btree_set("[1-9]{1,3}", 1..=30)
+            .prop_map(|values| Domain::Ordinal { values: values.into_iter().collect() }),
     ]
     .prop_filter("valid", |domain| Space::new(parameters([domain.clone()])).is_ok())
 }
@@ -387,7 +389,7 @@ fn rank(domain: &Domain, text: &str) -> Option<(i64, f64)> {
     match domain {
         Domain::Integer { .. } => Some((text.parse().unwrap(), 0.0)),
         Domain::Continuous { .. } => Some((0, text.parse().unwrap())),
-        Domain::Categorical { .. } => None,
+        Domain::Categorical { .. } | Domain::Ordinal { .. } => None,
     }
 }
 
@@ -408,7 +410,7 @@ proptest! {
         let inside = match &domain {
             Domain::Integer { min, max, .. } => (*min..=*max).contains(&text.parse().unwrap()),
             Domain::Continuous { min, max, .. } => (*min..=*max).contains(&text.parse().unwrap()),
-            Domain::Categorical { values } => values.contains(&text),
+            Domain::Categorical { values } | Domain::Ordinal { values } => values.contains(&text),
         };
         prop_assert!(inside, "{text}");
         let plain = rank(&domain, &text).is_none() || !text.contains(['e', 'E']);
@@ -430,7 +432,7 @@ proptest! {
         match domain {
             Domain::Integer { min, max, .. } => prop_assert_eq!(ends, [min, max].map(|v| v.to_string())),
             Domain::Continuous { min, max, .. } => prop_assert_eq!(ends, [min + 0.0, max + 0.0].map(|v| v.to_string())),
-            Domain::Categorical { values } => {
+            Domain::Categorical { values } | Domain::Ordinal { values } => {
                 prop_assert_eq!(Some(&ends[0]), values.first());
                 prop_assert_eq!(Some(&ends[1]), values.last());
             }

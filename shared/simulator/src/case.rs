@@ -16,6 +16,8 @@ use request::request;
 
 /// Name of the hyperparameter that sets the number of epochs.
 pub(crate) const RESOURCE: &str = "epochs";
+/// Name of the hyperparameter that is multiplied by the number of instances where the search chooses it.
+pub(crate) const SCALED: &str = "depth";
 /// Volume price in the price list, in micro-dollars per 1,000 GiB-hours.
 pub(crate) const LISTED_KILO_GIB_HOUR: u64 = 191_781;
 
@@ -117,6 +119,9 @@ pub struct Choices {
     pub spot_fallback: bool,
     /// Instance counts of the alternative instance configurations, in the order of preference.
     pub others: Vec<u32>,
+    /// The cluster sizes among which the search chooses (`InstanceCounts`), ascending. Empty = all jobs have one size.
+    #[serde(default)]
+    pub sizes: Vec<u32>,
     /// Whether the best configuration is trained again at the end (`Refit`).
     pub refit: bool,
     /// `KeepAlivePeriodInSeconds`: how long the instances of a job on demand are kept for the next job. 0 = not kept.
@@ -170,6 +175,7 @@ impl Choices {
             rungs: Rungs::Stop,
             spot_fallback: false,
             others: Vec::new(),
+            sizes: Vec::new(),
             refit: false,
             keep_alive_seconds: 0,
             max_pending_seconds: None,
@@ -271,6 +277,11 @@ impl Choices {
         if allowances.chance(0.2) {
             self.extra.push(("startup_allowance", json!(allowances.pick(&[60, 300, 1_200]))));
             self.extra.push(("upload_allowance", json!(allowances.pick(&[0, 120, 900]))));
+        }
+        // At most the least `MaxInstances`. Each job of a grid has a combination, so sizes would need more jobs.
+        let mut sizes = Dice::new(seed, "sizes", n);
+        if !self.grid && sizes.chance(0.2) {
+            self.sizes = [[1, 2].as_slice(), &[1, 3], &[1, 2, 3], &[2]][sizes.pick(&[0, 1, 2, 3])].to_vec();
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);

@@ -218,7 +218,7 @@ enum Money {
 /// The books of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct TrialBook {
-    configuration: Configuration,
+    pub(crate) configuration: Configuration,
     attempts: u32,
     bracket: BracketId,
     judged: RungId,

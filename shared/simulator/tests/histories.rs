@@ -13,7 +13,7 @@ use simulator::report::Report;
 use simulator::site::{Op, Site};
 
 /// Number of pinned seeds that fit into a test run. The program plays any number of seeds.
-const PINNED_SEEDS: u64 = 300;
+const PINNED_SEEDS: u64 = 150;
 /// Up to this seed, further seeds are played if something was never hit, with faults at the missing site.
 const SEEDS_MAX: u64 = 600;
 /// Minimum number of events of the pinned seeds.

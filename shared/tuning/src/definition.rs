@@ -3,6 +3,7 @@
 //! It holds what the decider needs and nothing else. Fields that are only passed on to SageMaker stay in the stored
 //! request.
 
+mod job_shape;
 mod new;
 mod settings;
 
@@ -14,18 +15,19 @@ use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space};
 use serde::{Deserialize, Serialize};
 
+pub use self::job_shape::{Allowances, Instances, JobShape};
 pub use self::settings::Settings;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, ChoiceId, RungId};
-use crate::unit::limits::{
-    MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS, STARTUP_ALLOWANCE_SECONDS,
-    STOP_GRACE_SECONDS, UPLOAD_ALLOWANCE_SECONDS,
-};
-use crate::unit::money::{MicroUsd, Rate};
+use crate::unit::ids::{BracketId, ChoiceId, RungId, SizeId};
+use crate::unit::limits::{MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS};
+use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
 
 /// The rules version of new tunings. A tuning keeps the version under which it was submitted.
 pub const RULES_VERSION: u32 = 1;
+
+/// The parameter of the search space with the number of instances of a trial's jobs, where the search chooses it.
+pub const INSTANCE_COUNT: &str = "InstanceCount";
 
 /// The immutable definition of a tuning job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -205,89 +207,6 @@ pub struct Limits {
     pub not_improving: Option<u32>,
 }
 
-/// What one training job runs on, and its limits as the user set them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobShape {
-    /// Instances of one job.
-    pub instance_count: u32,
-    /// The volume of each instance, in GiB.
-    pub volume_gib: u32,
-    /// The price; `None` = unknown, allowed only without a cap.
-    pub rate: Option<Rate>,
-    /// Whether jobs use managed spot training.
-    pub spot: bool,
-    /// `StoppingCondition.MaxRuntimeInSeconds`.
-    pub max_runtime_seconds: u64,
-    /// `StoppingCondition.MaxWaitTimeInSeconds` (spot only).
-    pub max_wait_seconds: Option<u64>,
-    /// Further instance choices, in the order in which they are tried when those before lack capacity.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<Instances>,
-    /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub keep_alive_seconds: u64,
-    /// What a reservation contains beside the limits of the job.
-    #[serde(default = "Allowances::usual", skip_serializing_if = "Allowances::are_usual")]
-    pub allowances: Allowances,
-}
-
-/// Billed time around the running time of a job that no limit of the service bounds, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Allowances {
-    /// Before the limit of the job counts: the download of data and image.
-    pub startup_seconds: u64,
-    /// After the end of the program: the upload of the model.
-    pub upload_seconds: u64,
-}
-
-impl Allowances {
-    /// Returns those of a request that sets none.
-    pub const fn usual() -> Self {
-        Self { startup_seconds: STARTUP_ALLOWANCE_SECONDS, upload_seconds: UPLOAD_ALLOWANCE_SECONDS }
-    }
-
-    fn are_usual(&self) -> bool {
-        *self == Self::usual()
-    }
-
-    /// Returns how long a stop may take: the time that the program gets, and the upload.
-    pub fn stop_seconds(self) -> u64 {
-        STOP_GRACE_SECONDS.saturating_add(self.upload_seconds)
-    }
-}
-
-/// The instances of one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Instances {
-    /// How many.
-    pub count: u32,
-    /// The volume of each, in GiB.
-    pub volume_gib: u32,
-    /// The price; `None` = unknown, allowed only without a cap.
-    pub rate: Option<Rate>,
-}
-
-impl Instances {
-    /// Returns the cost of `seconds` of them; `None` when the price is unknown.
-    pub fn cost(self, seconds: u64) -> Option<MicroUsd> {
-        self.rate.map(|rate| rate.cost(seconds, self.count, self.volume_gib))
-    }
-}
-
-impl JobShape {
-    /// Returns the instances of a choice; a choice beyond the last gives the last.
-    pub fn instances(&self, choice: ChoiceId) -> Instances {
-        let first = Instances { count: self.instance_count, volume_gib: self.volume_gib, rate: self.rate };
-        let Some(other) = choice.index().checked_sub(1) else { return first };
-        self.fallbacks.get(other).or(self.fallbacks.last()).copied().unwrap_or(first)
-    }
-
-    /// Returns all instance choices, in the order in which they are tried.
-    pub fn choices(&self) -> impl Iterator<Item = ChoiceId> + use<> {
-        (0..=self.fallbacks.len()).map(ChoiceId::at)
-    }
-}
-
 /// How the log gives the epoch: one unit of resource is one metric line on the log of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochRule {
@@ -310,13 +229,8 @@ pub struct JobLimits {
     /// `MaxWaitTimeInSeconds` to send (spot only).
     pub max_wait_seconds: Option<u64>,
     /// `KeepAlivePeriodInSeconds` to send (on demand only); 0 = none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "job_shape::is_zero")]
     pub keep_alive_seconds: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Definition {
@@ -379,6 +293,13 @@ impl Definition {
             Objective::Maximize => Direction::Maximize,
             Objective::Minimize => Direction::Minimize,
         }
+    }
+
+    /// Returns the cluster size of a trial with this configuration.
+    pub fn size_of(&self, configuration: &Configuration) -> SizeId {
+        let count = configuration.get(INSTANCE_COUNT).and_then(|count| count.parse().ok());
+        let size = count.and_then(|count: u32| self.job.sizes.iter().position(|size| *size == count));
+        SizeId::at(size.unwrap_or(0))
     }
 
     /// Returns name and incarnation: the ID under which the tuning is stored.

@@ -4,16 +4,15 @@ pub mod runtime;
 
 use self::runtime::runtime;
 use crate::definition::{Definition, JobLimits};
-use crate::quote::runtime::{Runtime, epochs_of};
+use crate::quote::runtime::{Runtime, Work};
 use crate::state::State;
 use crate::state::capacity::choice;
 use crate::trial::Trial;
 use crate::trial::timing::Goal;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, ChoiceId, RungId};
+use crate::unit::ids::{ChoiceId, RungId, SizeId};
 use crate::unit::limits::CUT_LIMIT_FACTOR;
 use crate::unit::money::MicroUsd;
-use crate::unit::time::Millis;
 
 /// What a job would get if it started now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +35,9 @@ pub(crate) fn worst_case(
 }
 
 impl Quote {
-    /// Quotes a job with these limits, on the instances that are asked next.
-    pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits) -> Self {
-        let instances = choice(definition, state);
+    /// Quotes a job of this cluster size with these limits, on the instances that are asked next.
+    pub(crate) fn with(definition: &Definition, state: &State, limits: JobLimits, size: SizeId) -> Self {
+        let instances = choice(definition, state, size);
         Self { limits, instances, worst_case: worst_case(definition, state, limits, instances) }
     }
 
@@ -46,60 +45,58 @@ impl Quote {
     /// short.
     fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
         let fits = |quote: &Self| fits_cap(definition, state, quote.worst_case);
-        let patient = state
-            .capacity
-            .lack
-            .as_ref()
-            .map(|_| Self::with(definition, state, definition.patient(self.limits)));
+        let patient =
+            state.capacity.lack.as_ref().map(|_| {
+                Self::with(definition, state, definition.patient(self.limits), self.size(definition))
+            });
         patient.filter(fits).or(Some(self).filter(fits))
     }
 
+    fn size(&self, definition: &Definition) -> SizeId {
+        definition.job.size(self.instances)
+    }
+
     /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
-    pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: Epochs) -> Self {
-        let Runtime { usual, .. } = runtime(definition, state, (epochs, Goal::Last), None);
-        Self::with(definition, state, definition.limits_for(usual))
+    pub(crate) fn of_epochs(definition: &Definition, state: &State, epochs: Epochs, size: SizeId) -> Self {
+        Self::of_usual(definition, state, Work { epochs, goal: Goal::Last, own: None, size })
     }
 
-    /// Quotes the longest job of the tuning.
+    /// Quotes the longest job of the tuning, on the cluster size that may cost most.
     pub(crate) fn of_longest(definition: &Definition, state: &State) -> Self {
-        Self::of_epochs(definition, state, definition.largest_resource())
+        let of_size = |size| Self::of_epochs(definition, state, definition.largest_resource(), size);
+        let first = of_size(SizeId::default());
+        let others = definition.job.all_sizes().skip(1).map(of_size);
+        others.fold(first, |most, quote| if quote.worst_case > most.worst_case { quote } else { most })
     }
 
-    /// Quotes the first job of a new trial of a bracket, as the cap allows it; `None` if the cap does not.
-    pub(crate) fn of_new_trial(definition: &Definition, state: &State, bracket: BracketId) -> Option<Self> {
-        Self::of_promoted(definition, state, (bracket, RungId(0)), None)
+    /// Quotes a job with the usual limits, whatever the cap allows.
+    pub(crate) fn of_usual(definition: &Definition, state: &State, work: Work) -> Self {
+        let Runtime { usual, .. } = runtime(definition, state, work);
+        Self::with(definition, state, definition.limits_for(usual), work.size)
     }
 
-    /// Quotes the job of a trial that is promoted to a rung of a bracket and takes `own` for an epoch, as the cap allows
-    /// it; `None` if the cap does not.
-    pub(crate) fn of_promoted(
-        definition: &Definition,
-        state: &State,
-        (bracket, rung): (BracketId, RungId),
-        own: Option<Millis>,
-    ) -> Option<Self> {
-        let epochs = epochs_of(definition, bracket, rung);
-        let goal = Goal::of_rung(definition, bracket, rung);
-        Self::affordable(definition, state, runtime(definition, state, (epochs, goal), own))
+    /// Quotes the job of a new or promoted trial, as the cap allows it; `None` if the cap does not.
+    pub(crate) fn of_promoted(definition: &Definition, state: &State, work: Work) -> Option<Self> {
+        Self::affordable(definition, state, runtime(definition, state, work), work.size)
     }
 
     /// Quotes a job with a limit that its share of the money left pays for, at most the usual one. If the share is too
     /// small, the job gets the least limit that is worth sending. If money is plentiful and the usual time of a save is
     /// unknown, the job gets what its share among all slots pays for.
-    fn affordable(definition: &Definition, state: &State, runtime: Runtime) -> Option<Self> {
-        let usual = Self::with(definition, state, definition.limits_for(runtime.usual));
+    fn affordable(definition: &Definition, state: &State, runtime: Runtime, size: SizeId) -> Option<Self> {
+        let usual = Self::with(definition, state, definition.limits_for(runtime.usual), size);
         let (Some(least), Some(left)) = (runtime.least, state.money.ledger.available()) else {
             return usual.paid(definition, state);
         };
         let left = left.minus(reserve(definition, state));
-        let shortest = Self::with(definition, state, definition.limits_for(least)).worst_case;
-        let share = left.shared_by(free_slots(definition, state));
+        let shortest = Self::with(definition, state, definition.limits_for(least), size).worst_case;
+        let share = left.shared_by(free_slots(definition, state, usual.instances));
         let amount = share.max(shortest).min(left).minus(state.money.ledger.margin);
         let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
         let even_share = left.shared_by(state.max_parallel(definition)).minus(state.money.ledger.margin);
         let generous = definition.longest_within(even_share, runtime.usual..=runtime.most, usual.instances);
         let seconds = generous.unwrap_or(seconds);
-        Self::with(definition, state, definition.limits_for(seconds)).paid(definition, state)
+        Self::with(definition, state, definition.limits_for(seconds), size).paid(definition, state)
     }
 
     /// Quotes the next attempt of a trial, as the cap allows it; `None` if the cap does not.
@@ -108,52 +105,56 @@ impl Quote {
         // Only the first attempt at a rung gets a shorter limit: what failed once needs the usual one.
         let is_new = trial.attempts == trial.past_attempts && trial.refit().is_none();
         if is_new {
-            return Self::of_promoted(definition, state, (trial.bracket(definition), rung), trial.epoch_ms);
+            let work = work_of(definition, trial, rung);
+            return Self::of_promoted(definition, state, work);
         }
         Self::of_longest_attempt(definition, state, trial).paid(definition, state)
     }
 
     /// Quotes the next attempt of a trial, whatever the cap allows.
     pub(crate) fn of_longest_attempt(definition: &Definition, state: &State, trial: &Trial) -> Self {
-        let rung = trial.start_rung(definition);
-        let bracket = trial.bracket(definition);
-        let work = trial.refit().map_or_else(
-            || (epochs_of(definition, bracket, rung), Goal::of_rung(definition, bracket, rung)),
-            |epochs| (epochs, Goal::Last),
-        );
+        let rungs = work_of(definition, trial, trial.start_rung(definition));
+        let work = match trial.refit() {
+            Some(epochs) => Work { epochs, goal: Goal::Last, ..rungs },
+            None => rungs,
+        };
         Self::of_attempt(definition, state, trial, work, trial.on_demand)
     }
 
     /// Quotes the attempt on demand that replaces a spot job of the trial for `rung`.
     pub(crate) fn of_fallback(definition: &Definition, state: &State, trial: &Trial, rung: RungId) -> Self {
-        let bracket = trial.bracket(definition);
-        let work = (epochs_of(definition, bracket, rung), Goal::of_rung(definition, bracket, rung));
-        Self::of_attempt(definition, state, trial, work, true)
+        Self::of_attempt(definition, state, trial, work_of(definition, trial, rung), true)
     }
 
     fn of_attempt(
         definition: &Definition,
         state: &State,
         trial: &Trial,
-        work: (Epochs, Goal),
+        work: Work,
         on_demand: bool,
     ) -> Self {
-        let Runtime { usual, .. } = runtime(definition, state, work, trial.epoch_ms);
+        let Runtime { usual, .. } = runtime(definition, state, work);
         // A limit that ended the last job too early grows by a factor, so that all attempts together reserve little
         // more than the last one.
         let longer = trial.cut_limit.map_or(0, |cut| cut.saturating_mul(CUT_LIMIT_FACTOR));
         let seconds = usual.max(longer).min(definition.job.max_runtime_seconds);
         let limits =
             if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
-        Self::with(definition, state, limits)
+        Self::with(definition, state, limits, work.size)
     }
 }
 
-/// Returns how many jobs could start now if the money sufficed.
-fn free_slots(definition: &Definition, state: &State) -> u32 {
+/// Returns the work of a job of a trial for a rung.
+fn work_of(definition: &Definition, trial: &Trial, rung: RungId) -> Work {
+    let size = definition.size_of(&trial.configuration);
+    Work { own: trial.epoch_ms, ..Work::of_rung(definition, trial.bracket(definition), rung, size) }
+}
+
+/// Returns how many jobs on these instances could start now if the money sufficed.
+fn free_slots(definition: &Definition, state: &State, instances: ChoiceId) -> u32 {
     let parallel = state.max_parallel(definition).saturating_sub(state.running());
     let instances = definition.limits.max_instances.map_or(u32::MAX, |most| {
-        let each = definition.job.instances(choice(definition, state)).count;
+        let each = definition.job.instances(instances).count;
         most.saturating_sub(state.instances(definition)).checked_div(each).unwrap_or(u32::MAX)
     });
     parallel.min(instances).min(state.jobs_left(definition)).max(1)

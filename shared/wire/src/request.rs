@@ -5,7 +5,7 @@
 //! [`crate::constraint`]; one from [`Request::from_stored`] satisfied those of the release that accepted it. The
 //! accessors never fail: a field that is missing or has the wrong type counts as absent or takes its default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperband::plan::{Plan, PlanError};
 use search::Space;
@@ -40,6 +40,7 @@ pub(crate) use fields::{
     Channel, CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Refit, SpotFallback, Tag,
 };
 pub use job::TrainingJob;
+pub(crate) use job::times;
 pub(crate) use json::value as json_value;
 pub use json::{JsonError, parse as parse_json};
 pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
@@ -332,10 +333,27 @@ impl Request {
     }
 
     /// Returns the choices of instances in order of preference: the entries of `InstanceConfigs`, else the flat fields
-    /// of either resource configuration. Never empty.
+    /// of either resource configuration. With `InstanceCounts`, each is a choice for each count. Never empty.
     pub fn instance_choices(&self) -> Vec<InstanceChoice<'_>> {
         let others = self.fields.job.tuning_resources.choices.iter().skip(1);
-        std::iter::once(self.first_choice()).chain(others.map(InstanceChoice::of)).collect()
+        let all = std::iter::once(self.first_choice()).chain(others.map(InstanceChoice::of));
+        match self.instance_counts().as_slice() {
+            [] => all.collect(),
+            counts => all
+                .flat_map(|choice| counts.iter().map(move |count| InstanceChoice { count: *count, ..choice }))
+                .collect(),
+        }
+    }
+
+    /// Returns `InstanceCounts`, the cluster sizes among which the search chooses, ascending; empty = jobs have one size.
+    pub fn instance_counts(&self) -> Vec<u32> {
+        let given = self.fields.controller.instance_counts.iter().flatten().copied();
+        given.collect::<BTreeSet<u32>>().into_iter().collect()
+    }
+
+    /// Returns `ScaleWithInstances`, the hyperparameters that are multiplied by the number of instances of a job.
+    pub fn scaled_hyperparameters(&self) -> &[String] {
+        self.fields.controller.scaled.as_deref().unwrap_or_default()
     }
 
     /// Returns the first choice of instances.
@@ -358,6 +376,7 @@ impl Request {
 
     /// Returns the path of the field with the instance type of choice `index`.
     pub fn instance_type_path(&self, index: usize) -> String {
+        let index = index / self.instance_counts().len().max(1);
         let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
         if !self.fields.job.tuning_resources.choices.is_empty() {
             format!("{tuning}.InstanceConfigs[{index}].InstanceType")
@@ -373,9 +392,9 @@ impl Request {
         self.first_choice().instance_type
     }
 
-    /// Returns the number of instances of the first choice.
+    /// Returns the number of instances of the first choice, the largest of `InstanceCounts` if the search chooses it.
     pub fn instance_count(&self) -> u32 {
-        self.first_choice().count
+        self.instance_counts().last().copied().unwrap_or(self.first_choice().count)
     }
 
     /// Returns `TrainingImage`, else `AlgorithmName`, with its path.

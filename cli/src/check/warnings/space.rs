@@ -43,7 +43,7 @@ fn warning(parameter: &Parameter) -> Option<Warning> {
         },
         Domain::Integer { min, max, scaling: Scaling::Linear } => linear(name, float(*min), float(*max)),
         Domain::Continuous { min, max, scaling: Scaling::Linear } => linear(name, *min, *max),
-        Domain::Integer { .. } | Domain::Continuous { .. } => None,
+        Domain::Integer { .. } | Domain::Continuous { .. } | Domain::Ordinal { .. } => None,
     }
 }
 

@@ -35,11 +35,13 @@ pub(crate) fn listed(kind: &str) -> Option<u64> {
 impl Choices {
     /// Returns the instances of a choice; beyond the last choice, those of the last.
     pub(super) fn cluster(&self, choice: ChoiceId) -> Cluster {
-        let choice = choice.index().min(self.others.len());
-        let count = choice.checked_sub(1).and_then(|other| self.others.get(other)).copied();
-        let (kind, own, listed) = TYPES[choice.min(TYPES.len() - 1)];
+        let each = self.sizes.len().max(1);
+        let of_type = (choice.index() / each).min(self.others.len());
+        let other = of_type.checked_sub(1).and_then(|other| self.others.get(other));
+        let size = self.sizes.get(choice.index() % each);
+        let (kind, own, listed) = TYPES[of_type.min(TYPES.len() - 1)];
         let instance_hour = if self.own_price { own } else { listed };
-        Cluster { kind, count: count.unwrap_or(self.instances), instance_hour }
+        Cluster { kind, count: *size.or(other).unwrap_or(&self.instances), instance_hour }
     }
 
     /// Returns the instances of all choices.
@@ -48,19 +50,29 @@ impl Choices {
     }
 
     fn ids(&self) -> impl Iterator<Item = ChoiceId> + use<> {
-        (0..=self.others.len()).map(ChoiceId::at)
+        (0..(1 + self.others.len()) * self.sizes.len().max(1)).map(ChoiceId::at)
     }
 }
 
 impl Case {
-    /// Returns the number of choices.
-    pub(crate) fn clusters(&self) -> u32 {
+    /// Returns the number of choices for one trial: the instance types.
+    pub(crate) fn types(&self) -> u32 {
         u32::try_from(self.choices.others.len()).unwrap_or(0) + 1
     }
 
     /// Returns all choices.
     pub(crate) fn choice_ids(&self) -> impl Iterator<Item = ChoiceId> + use<> {
         self.choices.ids()
+    }
+
+    /// Returns the choices for a trial with this number of instances in its configuration, where the search chooses it.
+    pub(crate) fn choices_of(&self, size: Option<u32>) -> impl Iterator<Item = ChoiceId> + '_ {
+        self.choice_ids().filter(move |choice| size.is_none_or(|size| self.cluster(*choice).count == size))
+    }
+
+    /// Returns the number of instances of a trial that has run on this choice, where the search chooses it.
+    pub(crate) fn size_of(&self, choice: ChoiceId) -> Option<u32> {
+        (!self.choices.sizes.is_empty()).then(|| self.cluster(choice).count)
     }
 
     /// Returns the instances of a job on a choice.

@@ -2,15 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, Choices, Epochs, RESOURCE, Rungs};
+use super::{Case, Choices, Epochs, RESOURCE, Rungs, SCALED};
 
-/// Sets the instance prices, `SpotFallback` and `Refit`.
+/// Sets the instance prices, the cluster sizes, `SpotFallback` and `Refit`.
 fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
     if choices.own_price {
         for cluster in choices.clusters() {
             let price = micro_dollars(cluster.instance_hour);
             controller["InstancePricesUsdPerHour"][cluster.kind] = price;
         }
+    }
+    if !choices.sizes.is_empty() {
+        controller["InstanceCounts"] = json!(choices.sizes);
+        controller["ScaleWithInstances"] = json!([SCALED]);
     }
     if choices.spot_fallback {
         controller["SpotFallback"] = json!("OnDemand");
@@ -148,7 +152,8 @@ fn job_definition(choices: &Choices) -> Value {
         "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
         "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
     });
-    let resources = choices.clusters().map(
+    let types = choices.clusters().step_by(choices.sizes.len().max(1));
+    let resources = types.map(
         |cluster| json!({"InstanceType": cluster.kind, "InstanceCount": cluster.count, "VolumeSizeInGB": 30}),
     );
     let resources: Vec<Value> = resources.collect();

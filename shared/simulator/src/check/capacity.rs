@@ -84,7 +84,7 @@ impl Book {
         if lacks && !ended_before && job.end_seen {
             let choice = job.launch.instances;
             self.mark_short(choice);
-            if self.all_short() {
+            if self.all_short(choice) {
                 self.capacity.failed_at = Some(self.launches.now());
             }
         }

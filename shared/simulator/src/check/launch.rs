@@ -59,9 +59,9 @@ impl Book {
         self.launches.now = self.launches.now.max(at);
     }
 
-    /// Returns the first choice with capacity; without one, the choice that is usable first.
-    fn next_choice(&self) -> ChoiceId {
-        let choices = || self.case.choice_ids();
+    /// Returns the first choice with capacity for a trial of this size; without one, the choice that is usable first.
+    fn next_choice(&self, size: Option<u32>) -> ChoiceId {
+        let choices = || self.case.choices_of(size);
         let soonest = choices().min_by_key(|choice| self.launches.short_until.get(choice).copied());
         choices().find(|choice| !self.launches.is_short(*choice)).or(soonest).unwrap_or_default()
     }
@@ -87,7 +87,9 @@ impl Book {
                 "SpotFallback: job {key} (spot: {spot}) was ordered with the limits {limits:?}"
             ));
         }
-        let choice = self.next_choice();
+        let size = self.trials.get(&key.trial).and_then(|trial| trial.configuration.get("InstanceCount"));
+        let size = size.map(|size| size.parse().map_err(|_| format!("Size: job {key} has {size} instances")));
+        let choice = self.next_choice(size.transpose()?);
         if launch.instances != choice {
             return Err(format!(
                 "Instances: job {key} was ordered on choice {}, expected choice {choice}",
@@ -158,19 +160,21 @@ impl Book {
         }
     }
 
-    /// Returns whether all choices of instances are short, or the only one.
-    pub(super) fn all_short(&self) -> bool {
-        self.case.clusters() < 2 || self.case.choice_ids().all(|choice| self.launches.is_short(choice))
+    /// Returns whether all choices of instances for a trial that ran on `choice` are short, or the only one.
+    pub(super) fn all_short(&self, choice: ChoiceId) -> bool {
+        let mut choices = self.case.choices_of(self.case.size_of(choice));
+        self.case.types() < 2 || choices.all(|choice| self.launches.is_short(choice))
     }
 
     /// Returns whether another choice of instances is not short.
     fn has_other_choice(&self, choice: ChoiceId) -> bool {
-        self.case.choice_ids().any(|other| other != choice && !self.launches.is_short(other))
+        let mut choices = self.case.choices_of(self.case.size_of(choice));
+        choices.any(|other| other != choice && !self.launches.is_short(other))
     }
 
     /// Marks a choice of instances as short of capacity or quota.
     pub(super) fn mark_short(&mut self, choice: ChoiceId) {
-        if self.case.clusters() > 1 {
+        if self.case.types() > 1 {
             self.launches.short_until.insert(choice, self.launches.now + SHORT_MS);
         }
     }
@@ -183,7 +187,7 @@ impl Book {
         let (limited, choice) = (job.limited, job.launch.instances);
         let others = self.has_other_choice(choice);
         let moves = self.launches.trials.get(&key.trial).map_or(0, |fallbacks| fallbacks.moves);
-        let right = limited && others && moves + 1 < self.case.clusters();
+        let right = limited && others && moves + 1 < self.case.types();
         right.then_some(()).ok_or_else(|| {
             format!(
                 "Instances: job {key} was cancelled for other \
@@ -206,7 +210,7 @@ impl Book {
     }
 
     fn check_retry(&mut self, key: JobKey, why: RetryWhy) -> Result<(), String> {
-        let (choices, falls_back) = (self.case.clusters(), self.falls_back());
+        let (choices, falls_back) = (self.case.types(), self.falls_back());
         let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         let (end, launch, interrupted, moved, stop_why) =
             (job.end, job.launch, job.interrupted, job.cancelled_for_quota, job.stop_why);

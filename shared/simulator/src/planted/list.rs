@@ -233,6 +233,7 @@ mutations! {
         },
         Makes(is_start),
     OthersBilledAsFirst "every bill is computed at the price of the first instance choice",
+    SizeForgotten "a further attempt of a trial has the smallest cluster size",
     CapacityForgotten "instances that lacked capacity are requested again at once" =>
         |_, state| state.capacity.no_capacity_until.clear(), Makes(|_| true),
     CapacityHoldIgnored "jobs are started although jobs get no instances" =>

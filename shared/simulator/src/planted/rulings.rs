@@ -49,6 +49,9 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
         if job.attempt > 1 && is_on(Mutation::ReuseName) {
             job.attempt = job.attempt.saturating_sub(1);
         }
+        if job.attempt > 1 && is_on(Mutation::SizeForgotten) {
+            launch.instances.0 -= definition.job.size(launch.instances).0;
+        }
         if !launch.refit && definition.promotes().is_some() && is_on(Mutation::WrongLevel) {
             launch.resource = Some(definition.level(*bracket, job.rung.below().unwrap_or_default()));
         }

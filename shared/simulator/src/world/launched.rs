@@ -4,6 +4,8 @@
 use tuning::log::reasons::StopWhy;
 use tuning::log::ruling::{Order, Ruling};
 
+use crate::case::SCALED;
+
 use super::World;
 use super::training::Job;
 
@@ -24,6 +26,18 @@ impl World {
                 "Instances: job {name} was created on choice {} (spot: {}), ordered was {launch:?}",
                 job.choice,
                 job.is_spot()
+            ));
+        }
+        let configuration = &book.trials.get(&job.key.trial)?.configuration;
+        let configured = configuration.get(SCALED).and_then(|value| value.parse::<u32>().ok());
+        let factor = book.case.size_of(job.choice).unwrap_or(1);
+        let product = configured.map(|value| value * factor);
+        if job.scaled != product
+            || configuration.get("InstanceCount").map(str::parse) != book.case.size_of(job.choice).map(Ok)
+        {
+            return Some(format!(
+                "Size: job {name} runs with {SCALED} {:?} on {factor} instances, its trial has {configuration:?}",
+                job.scaled
             ));
         }
         let most = book.case.choices.max_interruptions;

@@ -19,6 +19,7 @@ use super::fate::Fate;
 use super::program::{Program, epoch_limit};
 use super::queue::{Event, Tick};
 use super::rates::Rates;
+use crate::case::SCALED;
 use crate::dice::Dice;
 use crate::fault::Kind;
 use crate::site::{Function, Op, Site};
@@ -106,6 +107,8 @@ pub(crate) struct Job {
     pub(crate) checkpoints_at: String,
     /// Epoch limit in its hyperparameters.
     pub(crate) epoch_limit: Option<u32>,
+    /// The hyperparameter that is multiplied by the number of instances, as it was sent.
+    pub(crate) scaled: Option<u32>,
     /// The first and the last epoch for which it logged a value, in all its runs.
     pub(crate) logged: Option<(u32, u32)>,
     /// When it first logged a value for its last epoch so far, in ms.
@@ -184,6 +187,7 @@ impl Job {
             from: 0,
             checkpoints_at: String::new(),
             epoch_limit: None,
+            scaled: None,
             logged: None,
             furthest_at: 0,
             streams: Vec::new(),
@@ -354,6 +358,7 @@ impl World {
             visible_at: self.now + unseen,
             checkpoints_at: request["CheckpointConfig"]["S3Uri"].as_str().unwrap_or_default().to_owned(),
             epoch_limit: epoch_limit(&request["HyperParameters"]),
+            scaled: request["HyperParameters"][SCALED].as_str().and_then(|sent| sent.parse().ok()),
             ..Job::new(&name, key, &request["Tags"], program, fate, self.now)
         };
         self.training.created_at = self.now;

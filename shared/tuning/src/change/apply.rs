@@ -209,7 +209,8 @@ impl State {
         self.search.remember(definition, *number, &trial, value.is_some());
         let has_value = trial.has_value();
         let Some(place) = trial.place() else { return };
-        self.search.park(*number, place, trial, *resource);
+        let size = definition.size_of(&trial.configuration);
+        self.search.park(*number, place, (trial, size), *resource);
         self.search.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
             rung.wait(definition.direction(), (*number, *value));
@@ -304,7 +305,9 @@ impl State {
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
-        self.results.timings.record(goal, timing);
+        let size = definition.job.size(job.order.instances);
+        let size = (!definition.job.sizes.is_empty()).then_some(size);
+        self.results.timings.record(goal, size, timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.is_void() || without_instances;
         if uncounted && trial.refit().is_none() {

@@ -155,9 +155,14 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
     }
     let (ordered, instances) = (job.order.at, job.order.instances);
     state.capacity.note_lack_of_capacity(definition, instances, state.now);
-    if !is_available(definition, state, choice(definition, state)) {
+    if !has_another_choice(definition, state, instances) {
         state.hold_for_capacity(ordered);
     }
+}
+
+/// Returns whether a job of the same cluster size has instances to try now.
+fn has_another_choice(definition: &Definition, state: &State, lacking: ChoiceId) -> bool {
+    is_available(definition, state, choice(definition, state, definition.job.size(lacking)))
 }
 
 fn with_job(state: &mut State, key: JobKey, change: impl FnOnce(&mut Job) -> bool) -> bool {
@@ -374,7 +379,7 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
         state.note_deferred_start(at, quota_exceeded.then(|| shortened(reason)));
     }
     // Another instance choice may have what this one lacks: the next job starts on it.
-    let another = lacking.is_some() && is_available(definition, state, choice(definition, state));
+    let another = lacking.is_some_and(|lacking| has_another_choice(definition, state, lacking));
     if not_started && !another {
         let until = state.capacity.no_start_before.map_or(not_before, |until| until.max(not_before));
         state.capacity.no_start_before = Some(until);

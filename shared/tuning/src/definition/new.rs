@@ -68,6 +68,7 @@ impl JobShape {
             max_runtime_seconds,
             max_wait_seconds: None,
             fallbacks: Vec::new(),
+            sizes: Vec::new(),
             keep_alive_seconds: 0,
             allowances: Allowances::usual(),
         }

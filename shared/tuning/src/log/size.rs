@@ -142,7 +142,9 @@ pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
 /// Returns an upper bound of the JSON size of a job's summary.
 fn summary_bytes(definition: &Definition) -> usize {
     let value = |parameter: &Parameter| match &parameter.domain {
-        Domain::Categorical { values } => values.iter().map(|value| text(value)).max().unwrap_or(0),
+        Domain::Categorical { values } | Domain::Ordinal { values } => {
+            values.iter().map(|value| text(value)).max().unwrap_or(0)
+        }
         Domain::Integer { .. } | Domain::Continuous { .. } => NUMBER_BYTES,
     };
     let parameters = definition.space.parameters().iter();

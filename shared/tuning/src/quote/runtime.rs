@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::trial::Trial;
 use crate::trial::timing::{Goal, Timing, Timings};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, RungId, count};
+use crate::unit::ids::{BracketId, RungId, SizeId, count};
 use crate::unit::limits::{
     LEAST_EPOCHS_PERCENT, LEAST_PERCENT, LEAST_PERCENT_FEW, MARGIN_PERCENT, MARGIN_PERCENT_FEW,
     MIN_RUNTIME_SECONDS, TIMED_JOBS_ENOUGH, TIMED_JOBS_NEEDED, TIMED_JOBS_OWN, USUAL_PERCENTILE,
@@ -39,15 +39,19 @@ struct Pace {
 impl Pace {
     /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
     /// timed job.
-    fn of(definition: &Definition, state: &State, goal: Goal) -> Option<Self> {
+    fn of(definition: &Definition, state: &State, Work { goal, size, .. }: Work) -> Option<Self> {
         let tail_ms = state.results.timings.tails(goal).to_vec();
-        let Timings { mut epoch_ms, mut startup_ms, .. } = state.results.timings.clone();
+        let Timings { mut epoch_ms, mut epoch_sizes, mut startup_ms, .. } = state.results.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
                 let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
                 epoch_ms.extend(epoch);
+                epoch_sizes.extend(epoch.map(|_| definition.job.size(job.order.instances)));
                 startup_ms.extend(startup);
             }
+        }
+        if !definition.job.sizes.is_empty() {
+            epoch_ms = at_size(&definition.job.sizes, &epoch_ms, &epoch_sizes, size);
         }
         let (epochs, startups) = (epoch_ms.len(), startup_ms.len());
         let startup = percentile(startup_ms, USUAL_PERCENTILE);
@@ -76,6 +80,19 @@ impl Pace {
         let around = with_margin(self.startup) + with_margin(self.tail);
         (with_margin(epoch) * epochs.0 + around).seconds_rounded_up()
     }
+}
+
+/// Returns the times of an epoch of jobs with this cluster size. While there are none, returns those of all jobs: a
+/// smaller cluster may take longer by the ratio of the sizes, a larger one may be no faster.
+fn at_size(sizes: &[u32], times: &[Millis], of: &[SizeId], size: SizeId) -> Vec<Millis> {
+    let all = || times.iter().copied().zip(of.iter().copied());
+    let own: Vec<Millis> = all().filter(|(_, of)| *of == size).map(|(time, _)| time).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let instances = |size: SizeId| sizes.get(size.index()).copied().unwrap_or(1);
+    let percent = |of| instances(of).saturating_mul(100).div_ceil(instances(size).max(1)).max(100);
+    all().map(|(time, of)| time.percent(percent(of))).collect()
 }
 
 /// Returns a percentile of the times, interpolated between the two nearest ones; 0 for an empty list. So the largest
@@ -110,22 +127,39 @@ pub struct Runtime {
     pub most: u64,
 }
 
-/// Returns the running times for a job that trains `epochs` epochs of a trial that is known to take `own` for one.
-pub fn runtime(
-    definition: &Definition,
-    state: &State,
-    (epochs, goal): (Epochs, Goal),
-    own: Option<Millis>,
-) -> Runtime {
+/// The work of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work {
+    /// The epochs that it trains.
+    pub epochs: Epochs,
+    /// Where its training ends.
+    pub goal: Goal,
+    /// The time that an epoch of its trial is known to take.
+    pub own: Option<Millis>,
+    /// Its cluster size.
+    pub size: SizeId,
+}
+
+impl Work {
+    /// Returns the work of a job for a rung, in a trial of which nothing is known.
+    pub(crate) fn of_rung(definition: &Definition, bracket: BracketId, rung: RungId, size: SizeId) -> Self {
+        let epochs = epochs_of(definition, bracket, rung);
+        Self { epochs, goal: Goal::of_rung(definition, bracket, rung), own: None, size }
+    }
+}
+
+/// Returns the running times for a job.
+pub fn runtime(definition: &Definition, state: &State, work: Work) -> Runtime {
     let user = definition.job.max_runtime_seconds;
     // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
     // configurations.
     let is_limited = state.money.ledger.cap.is_some() || state.money.ledger.granted.is_some();
     let Some(pace) =
-        definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state, goal))
+        definition.compared().filter(|_| is_limited).and_then(|_| Pace::of(definition, state, work))
     else {
         return Runtime { least: None, usual: user, most: user };
     };
+    let Work { epochs, goal, own, .. } = work;
     let seconds = |epochs, base, few| pace.seconds(epochs, own, base, few).max(MIN_RUNTIME_SECONDS).min(user);
     let usual = seconds(epochs, MARGIN_PERCENT, MARGIN_PERCENT_FEW);
     // A job that trains for one rung needs all its epochs. Others seldom do.

@@ -3,11 +3,10 @@
 use crate::definition::Definition;
 use crate::log::reasons::EndReason;
 use crate::log::ruling::{NoticeOrder, Order, Ruling};
-use crate::quote::runtime::{Runtime, runtime};
+use crate::quote::runtime::{Runtime, Work, runtime};
 use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
-use crate::trial::timing::Goal;
-use crate::unit::ids::{BracketId, ChoiceId, RungId};
+use crate::unit::ids::{BracketId, ChoiceId, RungId, SizeId};
 use crate::unit::limits::CAP_LEVELS;
 use crate::unit::money::MicroUsd;
 
@@ -58,7 +57,7 @@ pub(crate) fn level_reached(definition: &Definition, state: &State) -> Option<Ru
 /// This happens where the next promotion is a long job, where other instances cost more, where money is reserved for
 /// the refit, or where the user lowered the cap.
 pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReason) -> Option<Ruling> {
-    let plain = definition.promotes().is_none() && !definition.refit && definition.job.fallbacks.is_empty();
+    let plain = definition.promotes().is_none() && !definition.refit && !definition.job.has_fallbacks();
     if plain && state.changes.cap.is_none() {
         return None;
     }
@@ -72,9 +71,8 @@ pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.money.ledger.spent;
-    let shortest = definition.goal(BracketId(0), RungId(0));
-    let goal = Goal::of_rung(definition, BracketId(0), RungId(0));
-    let Runtime { least, usual, .. } = runtime(definition, state, (shortest, goal), None);
+    let shortest = Work::of_rung(definition, BracketId(0), RungId(0), SizeId::default());
+    let Runtime { least, usual, .. } = runtime(definition, state, shortest);
     let limits = definition.limits_for(least.unwrap_or(usual));
     let next = crate::quote::worst_case(definition, state, limits, ChoiceId(0));
     let beyond = |percent: u32| {

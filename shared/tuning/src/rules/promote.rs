@@ -19,6 +19,7 @@ use crate::log::fact::JobEnd;
 use crate::log::reasons::{StopWhy, TrialEnd};
 use crate::log::ruling::{AttemptRuling, Ruling, SearchRuling, Verdict};
 use crate::quote::Quote;
+use crate::quote::runtime::Work;
 use crate::rules::Outlook;
 use crate::rules::judge::arrived_with;
 use crate::rules::{Rule, never, nothing};
@@ -193,7 +194,8 @@ fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
     let Ruling::Search(SearchRuling::TrialPromoted { trial, rung, .. }) = promotion else { return false };
     let waiting = state.search.waiting.get(trial);
     waiting.is_some_and(|trial| {
-        Quote::of_promoted(definition, state, (trial.bracket, rung.next()), trial.epoch_ms).is_some()
+        let work = Work::of_rung(definition, trial.bracket, rung.next(), trial.size);
+        Quote::of_promoted(definition, state, Work { own: trial.epoch_ms, ..work }).is_some()
     })
 }
 

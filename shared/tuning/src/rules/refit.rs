@@ -23,7 +23,7 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     }
     let best = state.results.refittable.as_ref()?;
     let Quote { limits, instances, worst_case: reservation } =
-        Quote::of_epochs(definition, state, best.resource);
+        Quote::of_epochs(definition, state, best.resource, definition.size_of(&best.configuration));
     if !state.money.ledger.fits_cap(reservation) {
         return None;
     }

@@ -4,16 +4,17 @@
 
 use search::{Configuration, Origin};
 
-use crate::definition::Definition;
+use crate::definition::{Definition, INSTANCE_COUNT};
 use crate::log::fact::JobKey;
 use crate::log::ruling::{Launch, Order, Ruling};
+use crate::quote::runtime::Work;
 use crate::quote::{Quote, reserve};
 use crate::rules::Outlook;
 use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
 use crate::state::{State, Status};
 use crate::trial::Trial;
-use crate::unit::ids::{BracketId, RungId};
+use crate::unit::ids::{BracketId, RungId, SizeId, TrialId};
 
 /// Orders the next job, or the money for it.
 pub(crate) const START: Rule = Rule {
@@ -43,27 +44,41 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     }
     let mut next = further_attempt(definition, state)
         .or_else(|| next_of_search(definition, state).filter(|_| continues))?;
+    // A job that lacks instances blocks the jobs behind it, so that small clusters never starve a large one.
+    if lacks_instances(definition, state, &next) {
+        return None;
+    }
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::Start { reservation, .. }) = &next
         && !state.money.ledger.fits(*reservation)
     {
         return grant::ask(definition, state, *reservation, state.refit.is_some());
     }
-    draw(definition, state, &mut next);
+    if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = &mut next
+        && job.trial == state.search.next_trial
+        && definition.job.sizes.is_empty()
+    {
+        // This is done last: a draw of the model takes a thousand times longer than the rest of a decision.
+        (*configuration, *origin) = draw(definition, state, job.trial);
+    }
     Some(next)
 }
 
-/// Draws the configuration of a new trial. This is done last: a draw of the model takes a thousand times longer than the
-/// rest of a decision.
-fn draw(definition: &Definition, state: &State, next: &mut Ruling) {
-    if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next
-        && job.trial == state.search.next_trial
-    {
-        let suggestion = state.draw(definition, job.trial);
-        *configuration = suggestion.configuration;
-        let recorded = definition.sampler.learns() || suggestion.origin == Origin::Initial;
-        *origin = recorded.then_some(suggestion.origin);
-    }
+/// Draws the configuration of a new trial. Its origin is recorded where the sampler does not imply it.
+fn draw(definition: &Definition, state: &State, trial: TrialId) -> (Configuration, Option<Origin>) {
+    let suggestion = state.draw(definition, trial);
+    let recorded = definition.sampler.learns() || suggestion.origin == Origin::Initial;
+    (suggestion.configuration, recorded.then_some(suggestion.origin))
+}
+
+/// Returns whether the job of an order must wait for instances that `MaxInstances` allows.
+fn lacks_instances(definition: &Definition, state: &State, next: &Ruling) -> bool {
+    let (Ruling::Order(Order::Start { launch, .. }), Some(most)) = (next, definition.limits.max_instances)
+    else {
+        return false;
+    };
+    let needed = definition.job.instances(launch.instances).count;
+    state.instances(definition).saturating_add(needed) > most
 }
 
 /// Returns whether the search has a further job that the cap allows, although starts may be held.
@@ -111,8 +126,8 @@ fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
 pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
     let limits = &definition.limits;
     let running = state.running();
-    let next = definition.job.instances(choice(definition, state)).count;
-    let instances = state.instances(definition).saturating_add(next);
+    let smallest = definition.job.instances(choice(definition, state, SizeId::default())).count;
+    let instances = state.instances(definition).saturating_add(smallest);
     let refits = state.refit.is_some_and(|job| state.trials.contains_key(job.trial));
     (state.status == Status::Active || refits)
         && state.jobs_left(definition) > 0
@@ -156,17 +171,24 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 }
 
 /// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. When
-/// money is short, the job may get a shorter limit than usual. [`draw`] adds the configuration.
+/// money is short, the job may get a shorter limit than usual. [`start`] adds the configuration, unless that decides the
+/// cluster size.
 fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     let trial = state.search.next_trial;
     let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
     let bracket = BracketId::at(definition.plan().next_bracket_of(&state.search.joined, open)?);
-    let quote = Quote::of_new_trial(definition, state, bracket)?;
+    let work = |size| Work::of_rung(definition, bracket, RungId(0), size);
+    let (quote, configuration, origin) = if definition.job.sizes.is_empty() {
+        let quote = Quote::of_promoted(definition, state, work(SizeId::default()))?;
+        (quote, Configuration::default(), None)
+    } else {
+        sized(definition, state, trial, work)?
+    };
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
         bracket,
-        configuration: Configuration::default(),
-        origin: None,
+        configuration,
+        origin,
         limits: quote.limits,
         reservation: quote.worst_case,
         round: state.search.next_cohort(definition, bracket).round,
@@ -177,4 +199,30 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         },
         promoted: None,
     }))
+}
+
+/// Draws a new trial with its cluster size, and quotes its job. A size that the rest of the cap cannot pay for becomes the
+/// next smaller one that it can. Returns `None` while no such size can start.
+fn sized(
+    definition: &Definition,
+    state: &State,
+    trial: TrialId,
+    work: impl Fn(SizeId) -> Work,
+) -> Option<(Quote, Configuration, Option<Origin>)> {
+    let quote = |size| Quote::of_promoted(definition, state, work(size));
+    let may_fit = |size| {
+        let usual = Quote::of_usual(definition, state, work(size)).worst_case;
+        let all = usual.plus(reserve(definition, state));
+        state.may_free_money() && state.money.ledger.can_ever_fit(all)
+    };
+    let can_start = |size: &SizeId| quote(*size).is_some();
+    definition.job.all_sizes().find(can_start)?;
+    let (mut configuration, origin) = draw(definition, state, trial);
+    let drawn = definition.size_of(&configuration);
+    let mut sizes = definition.job.all_sizes().rev().filter(|size| *size <= drawn);
+    let size = sizes.find(|size| can_start(size) || may_fit(*size))?;
+    if let Some(count) = definition.job.sizes.get(size.index()).filter(|_| size != drawn) {
+        configuration.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
+    }
+    Some((quote(size)?, configuration, origin))
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::log::fact::JobKey;
 use crate::trial::summary::JobSummary;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, CohortId, Place, RungId, TrialId};
+use crate::unit::ids::{BracketId, CohortId, Place, RungId, SizeId, TrialId};
 use crate::unit::time::Millis;
 
 /// A trial that waits at a rung to be promoted.
@@ -35,6 +35,9 @@ pub struct Waiting {
     /// See [`Trial::epoch_ms`](crate::trial::Trial::epoch_ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_ms: Option<Millis>,
+    /// Its cluster size.
+    #[serde(default, skip_serializing_if = "SizeId::is_first")]
+    pub size: SizeId,
 }
 
 impl Waiting {

@@ -15,7 +15,7 @@ use crate::job::instances::Instances;
 use crate::log::fact::JobKey;
 use crate::state::State;
 use crate::trial::Trial;
-use crate::unit::ids::{ChoiceId, count};
+use crate::unit::ids::{ChoiceId, SizeId, count};
 use crate::unit::limits::{CAPACITY_MEMORY, IDLE, QUOTA_WAIT_MAX, RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::{Millis, Time};
 
@@ -76,16 +76,15 @@ impl Capacity {
     /// most instance types, and no wait helps. A tuning with several instance types tries them all.
     pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
         let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
-        (definition.job.fallbacks.is_empty() && is_below_need(answer)).then_some(answer)
+        (!definition.job.has_fallbacks() && is_below_need(answer)).then_some(answer)
     }
 
     /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
     pub(crate) fn note_lack_of_capacity(&mut self, definition: &Definition, choice: ChoiceId, at: Time) {
-        let choices = definition.job.choices().count();
-        if choices < 2 {
+        if !definition.job.has_fallbacks() {
             return;
         }
-        self.no_capacity_until.resize(choices, Time::MIN);
+        self.no_capacity_until.resize(definition.job.choices().count(), Time::MIN);
         if let Some(until) = self.no_capacity_until.get_mut(choice.index()) {
             *until = at + CAPACITY_MEMORY;
         }
@@ -226,20 +225,20 @@ pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
     definition.job.spot && definition.spot_fallback && !job.order.on_demand
 }
 
-/// Returns the instance choice for the next job: the first that does not lack capacity, else the one that is asked
-/// again soonest.
-pub(crate) fn choice(definition: &Definition, state: &State) -> ChoiceId {
+/// Returns the instance choice for the next job of a cluster size: the first that does not lack capacity, else the one
+/// that is asked again soonest.
+pub(crate) fn choice(definition: &Definition, state: &State, size: SizeId) -> ChoiceId {
     let until = |choice: &ChoiceId| {
         state.capacity.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN)
     };
-    let mut choices = definition.job.choices();
+    let mut choices = definition.job.choices_of(size);
     let available = choices.find(|choice| until(choice) <= state.now);
-    available.or_else(|| definition.job.choices().min_by_key(until)).unwrap_or_default()
+    available.or_else(|| definition.job.choices_of(size).min_by_key(until)).unwrap_or_default()
 }
 
 /// Returns whether there are several instance choices and `choice` is not known to lack capacity.
 pub(crate) fn is_available(definition: &Definition, state: &State, choice: ChoiceId) -> bool {
-    !definition.job.fallbacks.is_empty() && !lacks_capacity(state, choice)
+    definition.job.has_fallbacks() && !lacks_capacity(state, choice)
 }
 
 fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
@@ -249,7 +248,7 @@ fn lacks_capacity(state: &State, choice: ChoiceId) -> bool {
 /// Returns whether the trial of a job without capacity continues at once on other instances: some are not known to
 /// lack capacity, and the trial has not tried all since it last waited.
 pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> bool {
-    let mut others = definition.job.choices().filter(|choice| *choice != job.order.instances);
-    trial.instance_switches < count(definition.job.fallbacks.len())
-        && others.any(|choice| !lacks_capacity(state, choice))
+    let tried = job.order.instances;
+    let others = || definition.job.choices_of(definition.job.size(tried)).filter(|choice| *choice != tried);
+    trial.instance_switches < count(others().count()) && others().any(|choice| !lacks_capacity(state, choice))
 }

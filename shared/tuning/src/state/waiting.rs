@@ -9,7 +9,7 @@ use crate::state::search::Search;
 use crate::trial::summary::thinned;
 use crate::trial::{Purpose, Trial};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{CohortId, Place, TrialId};
+use crate::unit::ids::{CohortId, Place, SizeId, TrialId};
 use crate::unit::time::Time;
 
 impl Search {
@@ -39,10 +39,16 @@ impl Search {
     }
 
     /// Parks a trial that has reached the level of its rung with `resource` epochs.
-    pub(crate) fn park(&mut self, number: TrialId, place: Place, trial: Trial, resource: Epochs) {
+    pub(crate) fn park(
+        &mut self,
+        number: TrialId,
+        place: Place,
+        (trial, size): (Trial, SizeId),
+        resource: Epochs,
+    ) {
         let Trial { attempts, last_attempt_rung, epoch_ms, .. } = trial;
         let Place { cohort: CohortId { bracket, round }, rung } = place;
-        let waiting = Waiting { bracket, round, rung, resource, attempts, last_attempt_rung, epoch_ms };
+        let waiting = Waiting { bracket, round, rung, resource, attempts, last_attempt_rung, epoch_ms, size };
         self.waiting.insert(number, waiting);
         let curve = thinned(&trial).into_iter().collect();
         let parked = Parked { configuration: trial.configuration, curve };

@@ -8,7 +8,7 @@ use crate::log::fact::JobEnd;
 use crate::log::reasons::StopWhy;
 use crate::trial::Trial;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, RungId};
+use crate::unit::ids::{BracketId, RungId, SizeId};
 use crate::unit::limits::{TAIL_FACTOR, TIMINGS_KEPT};
 use crate::unit::time::{Millis, Time};
 
@@ -17,6 +17,9 @@ use crate::unit::time::{Millis, Time};
 pub struct Timings {
     /// The time of an epoch, one entry per job.
     pub epoch_ms: Vec<Millis>,
+    /// The cluster size of each of these jobs, where the search chooses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub epoch_sizes: Vec<SizeId>,
     /// The time from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<Millis>,
     /// The time from the line of the last epoch to the end, one entry per job that was to train to `MaxResource` and
@@ -51,10 +54,18 @@ impl Goal {
 }
 
 impl Timings {
-    /// Adds the timing of a concluded job.
-    pub(crate) fn record(&mut self, goal: Goal, Timing { epoch, startup, tail }: Timing) {
+    /// Adds the timing of a concluded job; `size` = its cluster size, where the search chooses it.
+    pub(crate) fn record(
+        &mut self,
+        goal: Goal,
+        size: Option<SizeId>,
+        Timing { epoch, startup, tail }: Timing,
+    ) {
         if let Some(time) = epoch {
             push(&mut self.epoch_ms, time);
+            if let Some(size) = size {
+                push(&mut self.epoch_sizes, size);
+            }
         }
         if let Some(time) = startup {
             push(&mut self.startup_ms, time);
@@ -69,7 +80,7 @@ impl Timings {
     }
 }
 
-fn push(list: &mut Vec<Millis>, time: Millis) {
+fn push<T>(list: &mut Vec<T>, time: T) {
     if list.len() >= TIMINGS_KEPT {
         list.remove(0);
     }

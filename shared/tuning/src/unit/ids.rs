@@ -57,6 +57,18 @@ id! {
     ChoiceId
 }
 
+id! {
+    /// The number of a cluster size of the search; 0 = the smallest.
+    SizeId
+}
+
+impl SizeId {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(crate) fn is_first(&self) -> bool {
+        self.0 == 0
+    }
+}
+
 impl ChoiceId {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(crate) fn is_first(&self) -> bool {

@@ -36,6 +36,7 @@ mod retries;
 mod rungs;
 mod runtime;
 mod silence;
+mod sizes;
 mod spot;
 mod starts;
 mod steps;

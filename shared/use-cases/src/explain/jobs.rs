@@ -133,10 +133,8 @@ impl Jobs {
             let seconds = (until - started).seconds_rounded_up();
             cost.estimated_seconds = Some(seconds);
             // A job never costs more than its reservation.
-            cost.estimated_usd = rate.map(|rate| {
-                rate.cost(seconds, definition.job.instance_count, definition.job.volume_gib)
-                    .min(job.bill.reservation)
-            });
+            let instances = definition.job.instances(job.order.instances);
+            cost.estimated_usd = instances.cost(seconds).map(|cost| cost.min(job.bill.reservation));
         }
         cost
     }

@@ -289,6 +289,7 @@ impl Request {
             max_runtime_seconds: self.max_runtime_seconds(),
             max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
             fallbacks: choices.collect(),
+            sizes: self.instance_counts(),
             keep_alive_seconds: self.keep_alive_seconds(),
             allowances: self.allowances(prices.least_allowances),
         }

@@ -56,7 +56,7 @@ fn expected(space: &Space, name: &str) -> String {
     match space.parameters().iter().find(|parameter| parameter.name == name).map(|found| &found.domain) {
         Some(Domain::Integer { min, max, .. }) => format!("a whole number from {min} to {max}"),
         Some(Domain::Continuous { min, max, .. }) => format!("a number from {min} to {max}"),
-        Some(Domain::Categorical { values }) => {
+        Some(Domain::Categorical { values } | Domain::Ordinal { values }) => {
             format!("one of {}", listed(values.iter().map(String::as_str)))
         }
         None => "a value in its range".to_owned(),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tuning::definition::JobLimits;
+use tuning::definition::{INSTANCE_COUNT, JobLimits};
 use tuning::log::ruling::Launch;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::ChoiceId;
@@ -105,7 +105,16 @@ impl Request {
 
     fn hyperparameters(&self, job: &TrainingJob<'_>) -> Map<String, Value> {
         let mut all = self.static_hyperparameters().cloned().unwrap_or_default();
-        all.extend(job.configuration.iter().map(|(name, value)| (name.clone(), json!(value))));
+        let count =
+            self.instance_choices().get(job.launch.instances.index()).map_or(1, |choice| choice.count);
+        let tuned = job.configuration.iter().filter(|(name, _)| !self.is_instance_count(name));
+        all.extend(tuned.map(|(name, value)| (name.clone(), json!(value))));
+        for name in self.scaled_hyperparameters() {
+            if let Some(product) = all.get(name).and_then(Value::as_str).and_then(|value| times(value, count))
+            {
+                all.insert(name.clone(), json!(product));
+            }
+        }
         all.insert(OBJECTIVE_HYPERPARAMETER.to_owned(), json!(self.objective_metric()));
         if let Some((name, epochs)) = job.resource {
             all.insert(name.to_owned(), json!(epochs.to_string()));
@@ -118,12 +127,16 @@ impl Request {
 
     /// Returns `ResourceConfig` from either form in the request, with the instances of choice `index`.
     pub(crate) fn resource_config(&self, choice: ChoiceId) -> Map<String, Value> {
-        if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
-            return given.clone();
-        }
-        let mut made = Map::new();
         let choices = self.instance_choices();
         let chosen = choices.get(choice.index()).or(choices.last());
+        if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
+            let mut given = given.clone();
+            if let Some(chosen) = chosen.filter(|_| !self.instance_counts().is_empty()) {
+                given.insert("InstanceCount".to_owned(), json!(chosen.count));
+            }
+            return given;
+        }
+        let mut made = Map::new();
         if let Some(chosen) = chosen {
             made.insert("InstanceType".to_owned(), json!(chosen.instance_type));
             made.insert("InstanceCount".to_owned(), json!(chosen.count));
@@ -133,6 +146,11 @@ impl Request {
             made.insert("VolumeKmsKeyId".to_owned(), json!(key));
         }
         made
+    }
+
+    /// Returns whether a parameter of the space is the number of instances, and no hyperparameter.
+    fn is_instance_count(&self, name: &str) -> bool {
+        name == INSTANCE_COUNT && !self.instance_counts().is_empty()
     }
 
     fn stopping_condition(&self, limits: JobLimits) -> Value {
@@ -169,6 +187,15 @@ impl Request {
         let ours = ours.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         self.job_tags().chain(ours).map(|(key, value)| json!({"Key": key, "Value": value})).collect()
     }
+}
+
+/// Returns a number times a count: an integer stays one. `None` if the text is no number, or the product has no value.
+pub(crate) fn times(number: &str, count: u32) -> Option<String> {
+    if let Ok(integer) = number.parse::<i64>() {
+        return integer.checked_mul(i64::from(count)).map(|product| product.to_string());
+    }
+    let product = number.parse::<f64>().ok()? * f64::from(count);
+    product.is_finite().then(|| product.to_string())
 }
 
 /// Gives each trial its own run in the trackers that the request names. A given name of the run is the prefix.

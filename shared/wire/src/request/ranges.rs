@@ -1,11 +1,14 @@
 //! Converts the parameter ranges of a request to a search space.
 //!
-//! Parameters keep the order of the API's lists: integer, continuous, categorical, each in the order of the request.
+//! Parameters keep the order of the API's lists: integer, continuous, categorical, each in the order of the request. The
+//! number of instances follows where the search chooses it.
 //! Stored tunings depend on this order, so it must never change.
 
 use std::str::FromStr;
 
+use search::space::CATEGORIES_MAX;
 use search::{Domain, Parameter, Space};
+use tuning::definition::INSTANCE_COUNT;
 
 use super::Request;
 use super::fields::{ParameterRanges, Range};
@@ -64,6 +67,11 @@ pub(crate) fn parameters(request: &Request) -> (Vec<Parameter>, Vec<RangeError>)
                 wrong.push(RangeError { path: format!("{at}{dot}{path}"), message });
             }
         }
+    }
+    let counts = request.instance_counts();
+    if !counts.is_empty() && counts.len() <= CATEGORIES_MAX {
+        let values = counts.iter().map(u32::to_string).collect();
+        found.push(Parameter { name: INSTANCE_COUNT.to_owned(), domain: Domain::Ordinal { values } });
     }
     (found, wrong)
 }

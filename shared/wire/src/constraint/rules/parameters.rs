@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use search::Space;
 use search::space::PARAMETERS_MAX;
+use tuning::definition::INSTANCE_COUNT;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use super::{violation, when};
 use crate::algorithm::StoppedModel;
-use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Strategy, Violation, parameters, shortened};
+use crate::request::{OBJECTIVE_HYPERPARAMETER, Request, Strategy, Violation, parameters, shortened, times};
 
 const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 const STATICS: &str = "TrainingJobDefinition.StaticHyperParameters";
@@ -25,8 +26,10 @@ pub(super) fn parameter_count(request: &Request) -> Vec<Violation> {
     if request.at("TrainingJobDefinition").is_none() {
         return Vec::new();
     }
-    let count = names(request).len();
-    let fix = if count == 0 {
+    let ranges = names(request).len();
+    let sizes = usize::from(!request.instance_counts().is_empty());
+    let count = ranges.saturating_add(sizes);
+    let fix = if ranges == 0 {
         "add a range, for example \"ContinuousParameterRanges\": [{\"Name\": \"learning_rate\", \"MinValue\": \
          \"0.001\", \"MaxValue\": \"0.1\"}]"
             .to_owned()
@@ -34,9 +37,10 @@ pub(super) fn parameter_count(request: &Request) -> Vec<Violation> {
         format!("remove {}", count.saturating_sub(PARAMETERS_MAX))
     };
     let message = format!(
-        "Invalid ParameterRanges: expected 1 to {PARAMETERS_MAX} parameters in total, but found {count}; {fix}"
+        "Invalid ParameterRanges: expected 1 to {PARAMETERS_MAX} parameters in total{}, but found {count}; {fix}",
+        if sizes > 0 { " with InstanceCounts" } else { "" }
     );
-    when(count == 0 || count > PARAMETERS_MAX, RANGES, &message)
+    when(ranges == 0 || count > PARAMETERS_MAX, RANGES, &message)
 }
 
 pub(super) fn ranges(request: &Request) -> Vec<Violation> {
@@ -83,6 +87,53 @@ pub(super) fn reserved_names(request: &Request) -> Vec<Violation> {
         found.push(violation("Controller.ResourceHyperParameter", &message));
     }
     found
+}
+
+pub(super) fn instance_counts(request: &Request) -> Vec<Violation> {
+    let path = "Controller.InstanceCounts";
+    let given = request.fields().controller.instance_counts.iter().flatten();
+    let mut seen = BTreeSet::new();
+    if let Some(repeated) = given.into_iter().find(|count| !seen.insert(**count)) {
+        let message = format!(
+            "Invalid InstanceCounts: {repeated} is in the list twice; remove one, for example [1, 2, 4]"
+        );
+        return vec![violation(path, &message)];
+    }
+    let is_set = names(request).iter().any(|(_, name)| *name == INSTANCE_COUNT)
+        || request.static_hyperparameter(INSTANCE_COUNT).is_some();
+    let message = format!(
+        "Invalid InstanceCounts: a hyperparameter has the name '{INSTANCE_COUNT}', which the search needs for the number \
+         of instances; rename the hyperparameter, or remove InstanceCounts"
+    );
+    when(is_set && !request.instance_counts().is_empty(), path, &message)
+}
+
+/// Only a number has a product, and only a chosen number of instances changes it.
+pub(super) fn scaled_hyperparameters(request: &Request) -> Vec<Violation> {
+    let path = "Controller.ScaleWithInstances";
+    let scaled = request.scaled_hyperparameters();
+    if !scaled.is_empty() && request.instance_counts().is_empty() {
+        let message = "Invalid ScaleWithInstances: without InstanceCounts all jobs have the same number of instances; add \
+                       InstanceCounts, for example [1, 2, 4], or remove ScaleWithInstances";
+        return vec![violation(path, message)];
+    }
+    let is_number = |name: &str| {
+        let tuned = request.ranges().any(|(path, _, range)| {
+            range.name.as_deref() == Some(name) && !path.contains("CategoricalParameterRanges")
+        });
+        tuned || request.static_hyperparameter(name).is_some_and(|value| times(value, 1).is_some())
+    };
+    let wrong = scaled.iter().enumerate().filter(|(_, name)| !is_number(name));
+    wrong
+        .map(|(index, name)| {
+            let message = format!(
+                "Invalid ScaleWithInstances '{}': expected a hyperparameter with an integer or continuous range, or with \
+                 a number in StaticHyperParameters; for example, 'mini_batch_size'",
+                shortened(name)
+            );
+            violation(&format!("{path}[{index}]"), &message)
+        })
+        .collect()
 }
 
 pub(super) fn combinations(request: &Request) -> Vec<Violation> {

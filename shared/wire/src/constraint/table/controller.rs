@@ -42,8 +42,10 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.InitialConfigurations[]{key}").range(1, 256),
     scalar("Controller.InitialConfigurations[]{}").max(256),
     text("Controller.Refit").one_of(Refit::WORDS).rules(&["refit"]),
-    list("Controller.InstanceCounts").max(30).unsupported(&[], "set InstanceCount in the resource configuration instead"),
+    list("Controller.InstanceCounts").max(30)
+        .rules(&["instance_counts", "scaled_hyperparameters", "parameter_count", "combinations", "grid", "max_instances", "metric_host",
+            "initial_configurations"]),
     integer("Controller.InstanceCounts[]").range(1, 10_000),
-    list("Controller.ScaleWithInstances").max(30).unsupported(&[], "scale the hyperparameters in the training program instead"),
+    list("Controller.ScaleWithInstances").max(30).rules(&["scaled_hyperparameters"]),
     text("Controller.ScaleWithInstances[]").range(1, 256),
 ];

@@ -16,8 +16,6 @@ pub(super) fn bases() -> Vec<Base> {
     let base = |name, body, rejected: &[&'static str]| Base { name, body, rejected: rejected.to_vec() };
     let unsupported_fields = [
         "Autotune",
-        "Controller.InstanceCounts",
-        "Controller.ScaleWithInstances",
         "HyperParameterTuningJobConfig.ParameterRanges.AutoParameters",
         "TrainingJobDefinition.HyperParameterRanges",
         "TrainingJobDefinition.InputDataConfig[0].DataSource.S3DataSource.InstanceGroupNames",
@@ -210,6 +208,8 @@ pub(super) fn configs() -> Value {
     let config = &mut body["HyperParameterTuningJobConfig"];
     config["Strategy"] = json!("Random");
     config.as_object_mut().unwrap().remove("StrategyConfig");
+    body["Controller"]["InstanceCounts"] = json!([3, 6]);
+    body["Controller"]["ScaleWithInstances"] = json!(["batch_size", "max_depth"]);
     let job = &mut body["TrainingJobDefinition"];
     job["HyperParameterTuningResourceConfig"] = json!({
         "InstanceConfigs": [{"InstanceType": "ml.m5.2xlarge", "InstanceCount": 3, "VolumeSizeInGB": 30}],
@@ -227,8 +227,6 @@ fn unsupported() -> Value {
         "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "hb0"}],
         "WarmStartType": "TransferLearning",
     });
-    body["Controller"]["InstanceCounts"] = json!([1, 2]);
-    body["Controller"]["ScaleWithInstances"] = json!(["batch_size"]);
     let auto = json!([{"Name": "alpha", "ValueHint": "0.5"}]);
     body["HyperParameterTuningJobConfig"]["ParameterRanges"]["AutoParameters"] = auto;
     let job = &mut body["TrainingJobDefinition"];

@@ -200,6 +200,7 @@ fn job_cases() -> Vec<Case> {
 fn resource_cases() -> Vec<Case> {
     let tags: Vec<Value> = (0..48).map(|n| json!({"Key": format!("k{n}"), "Value": "v"})).collect();
     let entry = json!({"InstanceType": "ml.m5.large", "InstanceCount": 3, "VolumeSizeInGB": 30});
+    let (counts, scaled) = ("Controller.InstanceCounts", "Controller.ScaleWithInstances");
     vec![
         case("resource_config", flat, json!({"/JOB/RESOURCES": null}), "JOB.ResourceConfig", "found neither"),
         case("resource_config", flat, json!({"/JOB/ResourceConfig": entry}), "JOB.ResourceConfig", "found both"),
@@ -212,6 +213,14 @@ fn resource_cases() -> Vec<Case> {
         case("spot_fallback", flat, json!({"/Controller/SpotFallback": "OnDemand", "/JOB/EnableManagedSpotTraining": false,
             "/JOB/StoppingCondition/MaxWaitTimeInSeconds": null}), "Controller.SpotFallback", "unless EnableManagedSpotTraining is true"),
         case("max_instances", flat, json!({"/Controller/MaxInstances": 2}), "Controller.MaxInstances", "at least"),
+        case("max_instances", flat, json!({"/Controller/MaxInstances": 3, "/Controller/InstanceCounts": [2, 4]}),
+            "Controller.MaxInstances", "for example, 4"),
+        case("instance_counts", flat, json!({"/Controller/InstanceCounts": [1, 2, 1]}), counts, "1 is in the list twice"),
+        case("instance_counts", flat, json!({"/Controller/InstanceCounts": [1, 2], "/JOB/StaticHyperParameters/InstanceCount": "2"}),
+            counts, "rename the hyperparameter"),
+        case("scaled_hyperparameters", flat, json!({"/Controller/ScaleWithInstances": ["batch_size"]}), scaled, "add InstanceCounts"),
+        case("scaled_hyperparameters", configs, json!({"/Controller/ScaleWithInstances": ["batch_size", "optimizer"]}),
+            &format!("{scaled}[1]"), "Invalid ScaleWithInstances 'optimizer'"),
         case("metric_host", configs, json!({"/Controller/MetricHost": "algo-4"}), "Controller.MetricHost", "algo-3"),
         case("metric_host", flat, json!({"/Controller/MetricHost": "algo-99999999999"}), "Controller.MetricHost", "algo-3"),
         case("tag_count", flat, json!({"/Tags": tags}), "Tags", "at most 47"),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use search::Domain;
 use serde_json::{Value, json};
 use tuning::definition::JobLimits;
 use tuning::log::ruling::Launch;
@@ -289,4 +290,68 @@ fn a_training_job_gets_no_tag_or_variable_of_the_controller() {
     let keys: Vec<&Value> = job["Tags"].as_array().unwrap().iter().map(|tag| &tag["Key"]).collect();
     assert_eq!(keys, ["team", "hyperband:decision", "hyperband:stack", "hyperband:tuning"]);
     assert!(created(&with(json!({"HYPERBAND_Refit": "None"})), None).get("Environment").is_none());
+}
+
+/// Returns the body of a job of the sample request whose trial has `configuration`, on an instance choice.
+fn created_on(request: &Request, configuration: &[(&str, &str)], choice: u32) -> Value {
+    let limits = JobLimits { max_runtime_seconds: 2_400, max_wait_seconds: None, keep_alive_seconds: 0 };
+    request.create_training_job(&TrainingJob {
+        name: "hb1-3fa1c2-7-1-1",
+        tuning_id: "hb1-3fa1c2",
+        trial: 7,
+        configuration: &strings(configuration),
+        limits,
+        tags: &BTreeMap::new(),
+        resource: None,
+        launch: Launch { instances: ChoiceId(choice), ..Launch::default() },
+    })
+}
+
+#[test]
+fn a_job_has_the_instances_of_its_trial_and_scaled_hyperparameters() {
+    let request = request(|body| {
+        body["TrainingJobDefinition"]["StaticHyperParameters"] =
+            json!({"mini_batch_size": "32", "decay": "0.25"});
+        let scaled = ["max_depth", "mini_batch_size", "decay"];
+        body["Controller"] = json!({"InstanceCounts": [4, 1, 2], "ScaleWithInstances": scaled});
+    });
+    let job = created_on(&request, &[("eta", "0.5"), ("max_depth", "6"), ("InstanceCount", "4")], 2);
+    assert_eq!(job["ResourceConfig"]["InstanceCount"], 4);
+    let sent = &job["HyperParameters"];
+    assert_eq!(sent["InstanceCount"], Value::Null, "it is no hyperparameter");
+    assert_eq!(
+        [&sent["max_depth"], &sent["mini_batch_size"], &sent["decay"], &sent["eta"]],
+        ["24", "128", "1", "0.5"]
+    );
+    let one = created_on(&request, &[("eta", "0.5"), ("max_depth", "6"), ("InstanceCount", "1")], 0);
+    assert_eq!(
+        (&one["ResourceConfig"]["InstanceCount"], &one["HyperParameters"]["decay"]),
+        (&json!(1), &json!("0.25"))
+    );
+}
+
+#[test]
+fn instance_counts_make_a_choice_of_each_type_for_each_count() {
+    let request = request(|body| {
+        let job = body["TrainingJobDefinition"].as_object_mut().unwrap();
+        job.remove("ResourceConfig");
+        let entry = |kind: &str| json!({"InstanceType": kind, "InstanceCount": 9, "VolumeSizeInGB": 30});
+        let configs = [entry("ml.m5.2xlarge"), entry("ml.m5.4xlarge")];
+        job.insert("HyperParameterTuningResourceConfig".to_owned(), json!({"InstanceConfigs": configs}));
+        body["Controller"] = json!({"InstanceCounts": [1, 4]});
+    });
+    let choices: Vec<_> = request
+        .instance_choices()
+        .iter()
+        .map(|choice| (choice.instance_type.to_owned(), choice.count))
+        .collect();
+    let expected = [("ml.m5.2xlarge", 1), ("ml.m5.2xlarge", 4), ("ml.m5.4xlarge", 1), ("ml.m5.4xlarge", 4)];
+    assert_eq!(choices, expected.map(|(kind, count)| (kind.to_owned(), count)));
+    let prices = PriceAnswer::uniform(&request, 461_000, 191_781);
+    let definition = request.definition(Time(1_700_000_000_000), "3fa1c2", &prices).unwrap();
+    let counts: Vec<u32> =
+        definition.job.choices().map(|choice| definition.job.instances(choice).count).collect();
+    assert_eq!((counts, definition.job.sizes), (vec![1, 4, 1, 4], vec![1, 4]));
+    let last = definition.space.parameters().last().unwrap();
+    assert_eq!(last.domain, Domain::Ordinal { values: vec!["1".to_owned(), "4".to_owned()] });
 }

@@ -1,0 +1,195 @@
+//! Cluster sizes as a dimension of the search: each trial keeps its own number of instances.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use search::{Configuration, Domain, Parameter, Space};
+use tuning::definition::{Definition, INSTANCE_COUNT, Instances, Scheduling};
+use tuning::log::fact::JobEnd::{CapacityError, Completed};
+use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::ids::SizeId;
+use tuning::unit::money::{MicroUsd, Rate};
+use tuning::unit::time::Millis;
+
+use crate::histories::{definitions, faults};
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::service::Faults;
+use crate::support::world::World;
+use crate::support::{cases, check, check_next};
+
+/// Returns `definition` with the cluster sizes 1, 2 and 4, which the first trials have in the order of `first`.
+fn sized(definition: Definition, first: &[u32]) -> Definition {
+    let mut definition = definition;
+    let sizes = vec![1, 2, 4];
+    let mut parameters = definition.space.parameters().to_vec();
+    let values = sizes.iter().map(u32::to_string).collect();
+    parameters.push(Parameter { name: INSTANCE_COUNT.to_owned(), domain: Domain::Ordinal { values } });
+    definition.space = Space::new(parameters).unwrap();
+    let given = |count: &u32| Configuration([(INSTANCE_COUNT.to_owned(), count.to_string())].into());
+    definition.initial = first.iter().map(given).collect();
+    definition.job.fallbacks = instances(&sizes[1..], SECOND);
+    definition.job.sizes = sizes;
+    definition
+}
+
+/// Returns instance choices with these numbers of instances, at a price for each second of one.
+fn instances(counts: &[u32], second: u64) -> Vec<Instances> {
+    let rate = Some(Rate { instance_hour: second * 3_600, volume_kilo_gib_hour: 0 });
+    counts.iter().map(|count| Instances { count: *count, volume_gib: 0, rate }).collect()
+}
+
+/// Adds a second instance type at twice the price.
+fn two_types(mut definition: Definition) -> Definition {
+    let sizes = definition.job.sizes.clone();
+    definition.job.fallbacks.extend(instances(&sizes, 2 * SECOND));
+    definition
+}
+
+fn begun(definition: &Definition) -> Run {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    run
+}
+
+/// Returns trial, instances and reservation, in worst cases of one instance, of each live job.
+fn live(run: &Run) -> Vec<(u32, u32, u64)> {
+    let shape = &run.definition.job;
+    let of_job = |reserved: MicroUsd| reserved.0 / WORST_CASE;
+    run.state
+        .jobs()
+        .map(|(key, _, job)| {
+            (key.trial.0, shape.instances(job.order.instances).count, of_job(job.bill.reservation))
+        })
+        .collect()
+}
+
+#[test]
+fn each_trial_runs_and_reserves_for_its_own_number_of_instances() {
+    let run = begun(&capped(sized(jobs(9, 3), &[4, 1, 2]), 100));
+    assert_eq!(live(&run), [(0, 4, 4), (1, 1, 1), (2, 2, 2)]);
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(7 * WORST_CASE));
+}
+
+#[test]
+fn a_bill_counts_the_instances_of_its_job() {
+    let mut run = begun(&sized(random(3, 1), &[4]));
+    run.take(&[logged(10, job(0), 1, 0.5), described(40, job(0), Completed, 30)]);
+    assert_eq!(run.state.money.ledger.spent, MicroUsd(30 * 4 * SECOND));
+}
+
+#[test]
+fn the_first_trials_have_every_size() {
+    let mut run = begun(&sized(random(16, 16), &[]));
+    run.take(&[time_passed(1)]);
+    for count in [1, 2, 4] {
+        let trials = live(&run).iter().filter(|(_, instances, _)| *instances == count).count();
+        assert!(trials >= 4, "{trials} of 16 trials have {count} instances");
+    }
+}
+
+/// Small clusters that always fit would keep a large one waiting for ever.
+#[test]
+fn a_large_cluster_blocks_the_jobs_behind_it_until_it_has_its_instances() {
+    let mut definition = sized(random(9, 4), &[1, 2, 4, 1]);
+    definition.limits.max_instances = Some(5);
+    let mut run = begun(&definition);
+    assert_eq!(live(&run), [(0, 1, 1), (1, 2, 2)], "four more would be seven");
+    let done = [logged(10, job(1), 1, 0.5), described(20, job(1), Completed, 30)];
+    check_next(&mut run, &done, &["trial 1 completed", "start 2-0-1 on choice 2"]);
+    check_next(&mut run, &[time_passed(30)], &[]);
+}
+
+#[test]
+fn a_size_that_the_cap_cannot_pay_becomes_the_largest_that_it_can() {
+    let run = begun(&capped(sized(random(9, 1), &[4]), 3));
+    assert_eq!(live(&run), [(0, 2, 2)]);
+    let trial = &run.state.trials.values().next().unwrap().configuration;
+    assert_eq!(trial.get(INSTANCE_COUNT), Some("2"), "the configuration says how it runs");
+}
+
+#[test]
+fn a_large_job_waits_for_money_that_a_running_job_may_free() {
+    let mut run = begun(&capped(sized(random(9, 2), &[2, 4]), 5));
+    assert_eq!(live(&run), [(0, 2, 2)]);
+    let done = [logged(10, job(0), 1, 0.5), described(20, job(0), Completed, 30)];
+    run.take(&done);
+    assert_eq!(live(&run), [(1, 4, 4)]);
+}
+
+#[test]
+fn a_lack_of_capacity_changes_the_instance_type_and_not_the_size() {
+    let definition = two_types(sized(random(9, 1), &[2, 2]));
+    let expect = [
+        "retry after 0-0-1: NextInstances, from 20",
+        // The second type, with two instances.
+        "start 0-0-2 on choice 4",
+    ];
+    check(&definition, &[submitted()], &[described(20, job(0), CapacityError, 0)], &expect);
+}
+
+/// Plays a history, and returns the numbers of instances of the jobs of each trial.
+fn played(definition: &Definition, faults: Faults) -> BTreeMap<TrialId, Vec<u32>> {
+    let mut world = World::new(Run::sampled(definition, 9), faults);
+    world.play();
+    let mut jobs: BTreeMap<TrialId, Vec<u32>> = BTreeMap::new();
+    for ruling in &world.run.rulings {
+        if let Ruling::Order(Order::Start { job, configuration, launch, .. }) = ruling {
+            let count = definition.job.instances(launch.instances).count;
+            assert_eq!(configuration.get(INSTANCE_COUNT), Some(count.to_string().as_str()));
+            jobs.entry(job.trial).or_default().push(count);
+        }
+    }
+    jobs
+}
+
+#[test]
+fn a_promoted_trial_keeps_its_size() {
+    let jobs = played(&promoting(sized(jobs(40, 4), &[]), Scheduling::Asynchronous), Faults::default());
+    assert!(jobs.values().any(|counts| counts.len() > 1 && counts.first() > Some(&1)), "{jobs:?}");
+}
+
+proptest! {
+    #![proptest_config(cases(80))]
+
+    /// [`World::play`] checks the ends and the ledger of every history.
+    #[test]
+    fn all_jobs_of_a_trial_have_its_size(
+        definition in definitions(),
+        faults in faults(),
+        (refit, other, promotes) in any::<(bool, bool, bool)>(),
+    ) {
+        let mut definition = sized(Definition { refit, ..definition }, &[]);
+        definition.limits.max_instances = definition.limits.max_instances.map(|most| most.max(4));
+        // The cap pays for a job of any size.
+        definition.cap = definition.cap.map(|cap| MicroUsd(cap.0.saturating_mul(4)));
+        if other {
+            definition = two_types(definition);
+        }
+        if promotes && definition.compared().is_some() {
+            definition = promoting(definition, Scheduling::Asynchronous);
+        }
+        for counts in played(&definition, faults).values() {
+            prop_assert!(counts.iter().all(|count| Some(count) == counts.first()), "{counts:?}");
+        }
+    }
+}
+
+/// A limit from the times of four instances ended the jobs of one instance too early.
+#[test]
+fn limits_come_from_jobs_of_the_same_size_or_allow_for_a_slower_one() {
+    let limit_of = |size: u32, timed: u32| {
+        let mut definition = sized(jobs(9, 1), &[size]);
+        definition.cap = Some(MicroUsd(100_000 * SECOND));
+        let mut run = Run::new(&definition);
+        let timed = definition.job.sizes.iter().position(|count| *count == timed).unwrap();
+        run.state.results.timings.epoch_ms = vec![Millis(10_000); 9];
+        run.state.results.timings.epoch_sizes = vec![SizeId::at(timed); 9];
+        run.state.results.timings.tail_ms = vec![Millis(0)];
+        run.take(&[submitted()]);
+        run.state.jobs().next().unwrap().2.order.limits.max_runtime_seconds
+    };
+    assert_eq!(limit_of(4, 4), 132, "145 % of 9 x 10 seconds");
+    assert_eq!(limit_of(1, 4), 526, "a quarter of the instances may take four times as long");
+    assert_eq!(limit_of(4, 1), 132, "more instances may be no faster");
+}
