@@ -8,7 +8,6 @@ mod show;
 
 use hyperband::plan::Plan;
 use tuning::definition::{Definition, JobLimits};
-use tuning::unit::ids::ChoiceId;
 use tuning::unit::limits::MIN_RUNTIME_SECONDS;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
@@ -109,11 +108,11 @@ impl Outlook {
             .hyperband()
             .and_then(|hyperband| Brackets::compute(&request, hyperband, &definition, times));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
-        let worst = definition.worst_case(job_limits(&definition), ChoiceId(0)).map(|one| {
+        let worst = definition.worst_case(job_limits(&definition), definition.job.largest()).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
             (one, cap.map_or(all, |cap| cap.min(all)))
         });
-        let kept = definition.pool_worst_case(job_limits(&definition), ChoiceId(0));
+        let kept = definition.pool_worst_case(job_limits(&definition), definition.job.largest());
         let kept = kept.filter(|kept| *kept > MicroUsd::ZERO && worst.is_some());
         let warnings = Vec::new();
         let mut outlook =
@@ -127,7 +126,7 @@ impl Outlook {
         self.epoch_ms?;
         let job = &self.definition.job;
         let seconds = outcome.billed_ms.div_ceil(1_000);
-        job.rate.map(|rate| rate.cost(seconds, job.instance_count, job.volume_gib))
+        job.instances(job.largest()).cost(seconds)
     }
 
     fn warn(&self) -> Vec<Warning> {
@@ -258,7 +257,8 @@ pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
 /// Returns a warning if the cap admits fewer parallel jobs than the request asks for.
 pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let definition = uncapped(request).ok()?;
-    let (cap, worst) = (request.cap().ok()??, definition.worst_case(job_limits(&definition), ChoiceId(0))?);
+    let (cap, worst) =
+        (request.cap().ok()??, definition.worst_case(job_limits(&definition), definition.job.largest())?);
     let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
     (at_once < parallel).then(|| {
         Warning::new(
@@ -283,7 +283,7 @@ fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -
     let (cap, own) = (request.cap().ok()??, job_limits(definition));
     let needed = whole_job_ms.div_ceil(1_000).saturating_mul(MARGIN_PERCENT_USUAL).div_ceil(100);
     let limit = needed.max(MIN_RUNTIME_SECONDS).min(own.max_runtime_seconds);
-    let one = definition.worst_case(definition.limits_for(limit), ChoiceId(0))?;
+    let one = definition.worst_case(definition.limits_for(limit), definition.job.largest())?;
     Some(u32::try_from(cap.0.checked_div(one.0)?).unwrap_or(u32::MAX))
 }
 

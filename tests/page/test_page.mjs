@@ -14,7 +14,7 @@ const states = {};
 
 before(async () => {
   browser = await launch();
-  for (const name of ["ended", "promoted", "capped", "failed", "median", "pools", "hostile"]) states[name] = real[name]();
+  for (const name of ["ended", "promoted", "capped", "sized", "failed", "median", "pools", "hostile"]) states[name] = real[name]();
   states.empty = await empty();
   states.running = {
     url: simulated(120, 27, "--until", 600),
@@ -94,6 +94,21 @@ test("the first screen shows what a tuning waits for, and why it ended", async (
     assert.match(await text(page, card), words, name);
     await page.context().close();
   }
+});
+
+test("a search over cluster sizes has a table of them, others have none", async () => {
+  const rows = async (url) => {
+    const page = await open(browser, url);
+    const cells = await page.locator("#sizes:visible tbody tr td").allTextContents();
+    await page.context().close();
+    return cells;
+  };
+  assert.deepEqual(await rows(states.ended.url), []);
+  const cells = await rows(states.sized.url);
+  assert.equal(cells.length, 16);
+  assert.deepEqual([cells[0], cells[8], cells[7]], ["1", "2", "1.00 x"]);
+  const sizes = states.sized.described.Controller.ClusterSizes;
+  assert.deepEqual([cells[1], cells[9]], sizes.map((size) => String(size.Trials)));
 });
 
 test("the chart of curves shows the rungs that trials can reach", async () => {

@@ -46,7 +46,7 @@ impl LateStops {
             [("Typical", delay.typical_ms), ("Documented", delay.documented_ms)].map(|(delay, delay_ms)| {
                 let overrun = Overrun::expect(delay_ms, epoch_ms, left);
                 let seconds = overrun.trained_ms.div_ceil(1_000);
-                let cost = job.rate.map(|rate| rate.cost(seconds, job.instance_count, job.volume_gib));
+                let cost = job.instances(job.largest()).cost(seconds);
                 Row { metrics_from, delay, delay_ms, overrun, cost }
             })
         });

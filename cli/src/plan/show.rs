@@ -135,6 +135,10 @@ fn own(outlook: &Outlook) -> String {
     if initial > 0 {
         lines.push(("first trials", format!("{initial} of InitialConfigurations")));
     }
+    let sizes: Vec<String> = outlook.definition.job.sizes.iter().map(u32::to_string).collect();
+    if let Some(most) = sizes.last() {
+        lines.push(("sizes", format!("{} instances a job; costs are those of {most}", sizes.join(", "))));
+    }
     let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
     match outlook.worst {
         Some((one, all)) => {

@@ -114,7 +114,7 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         ));
     }
     let limit = definition.limits.max_instances;
-    let next = definition.job.instance_count;
+    let next = definition.job.instances(definition.job.largest()).count;
     if let Some(limit) = limit.filter(|limit| state.instances(definition).saturating_add(next) > *limit) {
         return Some(format!("MaxInstances {limit} are in use"));
     }

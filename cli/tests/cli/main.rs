@@ -36,6 +36,7 @@ mod run;
 mod serve;
 mod signing;
 mod simulate;
+mod sizes;
 mod stop;
 mod training_service;
 mod whole;

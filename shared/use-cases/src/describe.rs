@@ -5,6 +5,7 @@
 
 mod jobs;
 mod listed;
+mod sizes;
 mod training;
 
 use std::path::PathBuf;
@@ -286,6 +287,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             failures: failures(&tuning.id, state),
             notices: Notice::of_tuning(&tuning.definition, state),
             brackets: brackets(tuning, state),
+            cluster_sizes: sizes::sizes(&tuning.definition, state),
             settings: settings(&tuning.request),
         },
         base,

@@ -17,6 +17,7 @@ use crate::shape::{dollars, optional_dollars, optional_seconds, seconds};
 mod echo;
 mod failures;
 mod job;
+mod size;
 
 pub use crate::shape::seconds_of;
 pub use echo::{
@@ -26,6 +27,7 @@ pub use failures::FailureCause;
 pub use job::{
     CurvePoint, FinalObjective, JobController, Model, TrainingJobDetail, TrainingJobPage, TrainingJobSummary,
 };
+pub use size::ClusterSize;
 
 /// Maximum size of the detail of a published event, in bytes. EventBridge accepts 256 KB including the envelope.
 const EVENT_BYTES_MAX: usize = 200_000;
@@ -211,6 +213,9 @@ pub struct TuningController {
     pub failures: Vec<FailureCause>,
     /// Brackets, most exploring first.
     pub brackets: Vec<Bracket>,
+    /// The cluster sizes, ascending; empty unless the search chooses them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_sizes: Vec<ClusterSize>,
     /// `Controller` of the request. It comes last: a reader puts every member here that no field above has.
     #[serde(flatten)]
     pub settings: Map<String, Value>,

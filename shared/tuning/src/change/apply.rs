@@ -274,6 +274,12 @@ impl State {
             by_model: matches!(origin, Some(Origin::Model { .. })),
             ..Trial::new(purpose, configuration, self.now)
         });
+        if trial.attempts == 0
+            && !launch.refit
+            && let Some(result) = self.results.of_size(definition, trial)
+        {
+            result.trials = result.trials.saturating_add(1);
+        }
         trial.attempts = key.attempt;
         trial.last_attempt_rung = key.rung;
         trial.stage = TrialStage::Running(Job::new(ordered, *reservation));
@@ -336,6 +342,7 @@ impl State {
         self.results.update_best(definition, done, counts);
         if let Some(trial) = self.trials.get(key.trial).filter(|_| counts) {
             self.results.update_refittable(definition, trial);
+            self.results.update_size(definition, trial);
         }
     }
 

@@ -107,6 +107,11 @@ impl JobShape {
         (0..self.sizes.len().max(1)).map(SizeId::at)
     }
 
+    /// Returns the choice of the first instance type whose jobs have most instances.
+    pub fn largest(&self) -> ChoiceId {
+        ChoiceId::at(self.sizes.len().saturating_sub(1))
+    }
+
     /// Returns whether there are several instance types.
     pub fn has_fallbacks(&self) -> bool {
         self.fallbacks.len() >= self.sizes.len().max(1)

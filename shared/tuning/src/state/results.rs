@@ -21,6 +21,9 @@ pub struct Results {
     pub launched: u32,
     /// Running times of concluded jobs.
     pub timings: Timings,
+    /// Results by cluster size, where the search chooses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeResult>,
     /// What the refit trains; `None` without one, or while no job counts.
     pub refittable: Option<Box<Refittable>>,
     /// The job with the best final value among concluded jobs that count (the best training job in AMT).
@@ -37,6 +40,15 @@ pub struct Results {
     pub last_failure: Option<String>,
     /// Failed jobs by cause.
     pub failures: Failures,
+}
+
+/// Results of the trials of one cluster size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct SizeResult {
+    /// Trials started.
+    pub trials: u32,
+    /// The best value at any epoch of a trial whose job counts.
+    pub best: Option<f64>,
 }
 
 /// What the refit trains: the configuration with the best value among trials whose jobs count.
@@ -92,6 +104,23 @@ impl Results {
     }
 
     /// Updates what the refit trains by the curve of a trial whose job counts.
+    /// Returns the results of the cluster size of a trial; `None` where all jobs have one size.
+    pub(crate) fn of_size(&mut self, definition: &Definition, trial: &Trial) -> Option<&mut SizeResult> {
+        let sizes = definition.job.sizes.len();
+        self.sizes.resize(sizes, SizeResult::default());
+        self.sizes.get_mut(definition.size_of(&trial.configuration).index())
+    }
+
+    /// Records the best value of a trial whose job counts.
+    pub(crate) fn update_size(&mut self, definition: &Definition, trial: &Trial) {
+        let Some(result) = self.of_size(definition, trial) else { return };
+        for value in trial.curve.values().copied().flatten() {
+            if result.best.is_none_or(|best| improves(definition.direction(), value, best)) {
+                result.best = Some(value);
+            }
+        }
+    }
+
     pub(crate) fn update_refittable(&mut self, definition: &Definition, trial: &Trial) {
         if !definition.refit || trial.refit().is_some() {
             return;

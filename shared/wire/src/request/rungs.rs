@@ -5,7 +5,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tuning::definition::JobShape;
-use tuning::unit::ids::ChoiceId;
 use tuning::unit::money::MicroUsd;
 
 use super::Request;
@@ -247,6 +246,6 @@ fn share(trials: u64, amount: u64, needed: u64) -> u64 {
 
 /// Returns the time of jobs that `cap` pays, in ms. `None` without a price.
 fn paid_ms(cap: MicroUsd, job: &JobShape) -> Option<u64> {
-    let hour = job.instances(ChoiceId(0)).cost(3_600)?;
+    let hour = job.instances(job.largest()).cost(3_600)?;
     Some(share(3_600_000, cap.0, hour.0))
 }
