@@ -116,11 +116,11 @@ function metricNames() {
   return [...new Set(model.trials.flatMap((trial) => Object.keys(trial.metrics ?? {})))].sort();
 }
 
-// Returns the value of a hyperparameter as a number: of a category, its index.
+// Returns the value of a hyperparameter as a number: of a listed value, its index.
 function numeric(trial, index) {
   const [parameter, text] = [model.head.parameters[index], trial.values[index]];
   if (text === null || text === undefined) return null;
-  if (parameter.type === "categorical") return parameter.values.indexOf(text);
+  if (parameter.values) return parameter.values.indexOf(text);
   return Number(text);
 }
 

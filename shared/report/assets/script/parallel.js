@@ -31,7 +31,7 @@ function parallelAxes() {
   const indices = parameterOrder().slice(0, AXES_MAX);
   const axes = indices.map((index) => {
     const parameter = model.head.parameters[index];
-    if (parameter.type === "categorical")
+    if (parameter.values)
       return {
         index,
         name: parameter.name,

@@ -43,7 +43,7 @@ function renderScatterY() {
 // do not cover each other: multiples of the golden ratio are far apart.
 function scatterAt(trial, index) {
   const value = numeric(trial, index);
-  if (value === null || model.head.parameters[index].type !== "categorical") return value;
+  if (value === null || !model.head.parameters[index].values) return value;
   return value + (((trial.number * 0.618034) % 1) - 0.5) * 0.6;
 }
 
@@ -133,7 +133,7 @@ function createDots(host, { place, text, draw, ...options }) {
 function parameterScale(index) {
   const parameter = model.head.parameters[index];
   const label = parameter.name;
-  if (parameter.type === "categorical") {
+  if (parameter.values) {
     const names = parameter.values;
     return {
       min: -0.5,

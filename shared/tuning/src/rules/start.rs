@@ -202,7 +202,7 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
 }
 
 /// Draws a new trial with its cluster size, and quotes its job. A size that the rest of the cap cannot pay for becomes the
-/// next smaller one that it can. Returns `None` while no such size can start.
+/// next smaller one that it can, else the next larger one. Returns `None` while no such size can start.
 fn sized(
     definition: &Definition,
     state: &State,
@@ -219,7 +219,9 @@ fn sized(
     definition.job.all_sizes().find(can_start)?;
     let (mut configuration, origin) = draw(definition, state, trial);
     let drawn = definition.size_of(&configuration);
-    let mut sizes = definition.job.all_sizes().rev().filter(|size| *size <= drawn);
+    let smaller = definition.job.all_sizes().rev().filter(|size| *size <= drawn);
+    // A small cluster whose times are unknown may reserve more than a large one.
+    let mut sizes = smaller.chain(definition.job.all_sizes().filter(|size| *size > drawn));
     let size = sizes.find(|size| can_start(size) || may_fit(*size))?;
     if let Some(count) = definition.job.sizes.get(size.index()).filter(|_| size != drawn) {
         configuration.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
