@@ -103,7 +103,6 @@ impl Results {
         }
     }
 
-    /// Updates what the refit trains by the curve of a trial whose job counts.
     /// Returns the results of the cluster size of a trial; `None` where all jobs have one size.
     pub(crate) fn of_size(&mut self, definition: &Definition, trial: &Trial) -> Option<&mut SizeResult> {
         let sizes = definition.job.sizes.len();
@@ -121,6 +120,7 @@ impl Results {
         }
     }
 
+    /// Updates what the refit trains by the curve of a trial whose job counts.
     pub(crate) fn update_refittable(&mut self, definition: &Definition, trial: &Trial) {
         if !definition.refit || trial.refit().is_some() {
             return;

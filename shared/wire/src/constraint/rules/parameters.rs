@@ -117,6 +117,12 @@ pub(super) fn scaled_hyperparameters(request: &Request) -> Vec<Violation> {
                        InstanceCounts, for example [1, 2, 4], or remove ScaleWithInstances";
         return vec![violation(path, message)];
     }
+    let mut seen = BTreeSet::new();
+    if let Some((index, name)) = scaled.iter().enumerate().find(|(_, name)| !seen.insert(*name)) {
+        let message =
+            format!("Invalid ScaleWithInstances '{}': it is in the list twice; remove one", shortened(name));
+        return vec![violation(&format!("{path}[{index}]"), &message)];
+    }
     let is_number = |name: &str| {
         let tuned = request.ranges().any(|(path, _, range)| {
             range.name.as_deref() == Some(name) && !path.contains("CategoricalParameterRanges")

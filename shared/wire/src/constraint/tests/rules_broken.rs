@@ -219,6 +219,8 @@ fn resource_cases() -> Vec<Case> {
         case("instance_counts", flat, json!({"/Controller/InstanceCounts": [1, 2], "/JOB/StaticHyperParameters/InstanceCount": "2"}),
             counts, "rename the hyperparameter"),
         case("scaled_hyperparameters", flat, json!({"/Controller/ScaleWithInstances": ["batch_size"]}), scaled, "add InstanceCounts"),
+        case("scaled_hyperparameters", configs, json!({"/Controller/ScaleWithInstances": ["batch_size", "batch_size"]}),
+            &format!("{scaled}[1]"), "in the list twice"),
         case("scaled_hyperparameters", configs, json!({"/Controller/ScaleWithInstances": ["batch_size", "optimizer"]}),
             &format!("{scaled}[1]"), "Invalid ScaleWithInstances 'optimizer'"),
         case("metric_host", configs, json!({"/Controller/MetricHost": "algo-4"}), "Controller.MetricHost", "algo-3"),
