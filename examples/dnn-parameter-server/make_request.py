@@ -44,6 +44,11 @@ def limits(options):
     return jobs if options.jobs is None else {"MaxNumberOfTrainingJobs": options.jobs, **jobs}
 
 
+def initial(options):
+    """Returns the field for a first trial with known values: with few jobs, Hyperband may find none as good."""
+    return {"InitialConfigurations": [dict(pair.split("=", 1) for pair in options.first)]} if options.first else {}
+
+
 def controller(options):
     return {
         "MaxCostUsd": options.cap,
@@ -57,6 +62,7 @@ def controller(options):
         "EpochNumbering": "Absolute",
         "ResourceHyperParameter": "epochs",
         "RungExecution": "Promote" if options.mode == "promote" else "Stop",
+        **initial(options),
     }
 
 
@@ -119,6 +125,7 @@ def request(options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
+    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trial")
     parser.add_argument("--name", default="dnn-parameter-server")
     parser.add_argument("--mode", choices=("promote", "stop"), default="promote")
     parser.add_argument("--jobs", type=int)

@@ -90,10 +90,14 @@ open_work "${DNN_EXAMPLE_WORK:-$here/.work}"
 make_environment
 prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate")
 
+# Usual values, which are good on one instance (README.md). They are the first trial too, so that the tuning starts from
+# what it shall improve.
+untuned=(learning_rate=0.1 momentum=0.9 mini_batch=32 hidden_units=64 weight_decay=0.000001)
+
 find_hyperband
 "$python" "$here/make_request.py" --data "$prepared" --mode "$mode" ${jobs:+--jobs "$jobs"} \
     --parallel "$parallel" --instances "$instances" --cap "$cap" --max-resource "$max_resource" \
-    --seed "$seed" --sampler "$sampler" >"$request.new"
+    --seed "$seed" --sampler "$sampler" --first "${untuned[@]}" >"$request.new"
 open_tuning
 
 # --- one instance, and several with its hyperparameters ----------------------------------------------------------
@@ -109,8 +113,6 @@ row() {
     done
 }
 
-# Usual values, which are good on one instance (README.md).
-untuned=(learning_rate=0.1 momentum=0.9 mini_batch=32 hidden_units=64 weight_decay=0)
 row alone 1 "${untuned[@]}"
 row untuned "$instances" "${untuned[@]}"
 

@@ -1,8 +1,8 @@
 """Runs one training job without the controller: starts a command once per host under the training process contract.
 
-For the baselines and the tests. The program runs a job to its end and prints the measurements as JSON. Must never
-leave a process running, even if the launcher is killed (the kernel then kills the hosts). Must never report success
-if a host failed.
+For the jobs of the comparison and the tests. The program runs a job to its end, tests its model on the test rows, and
+prints the measurements as JSON. Neither training nor tuning uses the test rows. Must never leave a process running,
+even if the launcher is killed (the kernel then kills the hosts). Must never report success if a host failed.
 """
 
 import argparse
@@ -16,6 +16,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+import numpy as np
+import xgboost
 
 PR_SET_PDEATHSIG = 1
 METRIC = re.compile(r"^\[(\d+)\].*\tvalidation-auc:(\S+)", re.MULTILINE)
@@ -149,6 +152,13 @@ class Job:
             process.wait()
 
 
+def test_auc(model, data):
+    """Returns the AUC of a model file on the test rows."""
+    booster = xgboost.Booster({"eval_metric": "auc", "nthread": 1}, model_file=bytearray(model.read_bytes()))
+    rows = np.loadtxt(Path(data) / "test/part-000.csv", delimiter=",", dtype=np.float32, ndmin=2)
+    return float(booster.eval(xgboost.DMatrix(rows[:, 1:], rows[:, 0], nthread=1)).rsplit(":", 1)[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--instances", type=int, required=True)
@@ -174,7 +184,8 @@ def main():
     last = max(curve)
     result = {
         "instances": options.instances,
-        "value": curve[last],
+        "validation": curve[last],
+        "test": test_auc(job.roots["algo-1"] / "model/xgboost-model", options.data),
         "rounds": last + 1,
         "seconds": round(job.seconds, 3),
         # SageMaker bills whole seconds.

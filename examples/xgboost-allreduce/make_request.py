@@ -38,6 +38,11 @@ def channel(name, folder, distribution):
     return {"ChannelName": name, "DataSource": {"S3DataSource": source}, "ContentType": "text/csv"}
 
 
+def initial(options):
+    """Returns the field for a first trial with known values: with few jobs, Hyperband may find none as good."""
+    return {"InitialConfigurations": [dict(pair.split("=", 1) for pair in options.first)]} if options.first else {}
+
+
 def request(options):
     return {
         "HyperParameterTuningJobName": options.name,
@@ -108,6 +113,7 @@ def request(options):
             # train.py counts rounds from 0 and continues to count after a restart.
             "EpochBase": 0,
             "EpochNumbering": "Absolute",
+            **initial(options),
         },
     }
 
@@ -115,6 +121,7 @@ def request(options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
+    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trial")
     parser.add_argument("--name", default="xgboost-allreduce")
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--parallel", type=int, default=4)

@@ -17,9 +17,11 @@ usage: tune.sh [options]
   --cap USD                  the tuning's cap (5)
   --spot-interruptions RATE  random interruptions per job and hour, like those of spot capacity (0)
   --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
-                             bank-additional-full.csv, instead of the MAGIC telescope data
+                             bank-additional-full.csv, instead of the caravan policies
   --drop COLUMNS             columns of FILE to ignore, separated by commas
   --replicate N              copies of each training row; more copies make a round slower (20)
+  --split N                  seed of the split into rows to train, to validate and to test (7)
+  --seeds N                  jobs of each row of the comparison, with the seeds 1 to N (3; with --quick 1)
   --data-dir DIR             the controller's folder of the tuning (.work/run, with --quick .work/run-quick)
   --keep                     show a finished tuning instead of starting a new one
   --help
@@ -36,7 +38,7 @@ root=$(cd "$here/../.." && pwd)
 . "$root/examples/setup.sh"
 
 jobs='' replicate='' parallel=4 instances=3 cap=5 max_resource=30
-seed=7 sampler=Model spot=0 data='' drop='' data_dir='' keep='' quick=''
+seed=7 sampler=Model spot=0 data='' drop='' data_dir='' keep='' quick='' split=7 seeds=''
 while (($#)); do
     option=$1
     shift
@@ -49,7 +51,7 @@ while (($#)); do
     value=$1
     shift
     case $option in
-    --jobs | --parallel | --instances | --replicate | --seed)
+    --jobs | --parallel | --instances | --replicate | --seed | --split | --seeds)
         [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
@@ -67,6 +69,8 @@ while (($#)); do
     --data) data=$value ;;
     --drop) drop=$value ;;
     --replicate) replicate=$value ;;
+    --split) split=$value ;;
+    --seeds) seeds=$value ;;
     --data-dir) data_dir=$value ;;
     *) fail "unknown option $option; see --help" ;;
     esac
@@ -78,37 +82,64 @@ done
 variant=''
 if [[ -n $quick ]]; then
     variant='-quick' max_resource=9
-    jobs=${jobs:-6}
+    jobs=${jobs:-6} seeds=${seeds:-1}
 fi
-jobs=${jobs:-30} replicate=${replicate:-20}
+jobs=${jobs:-30} replicate=${replicate:-20} seeds=${seeds:-3}
 
 open_work "${XGB_EXAMPLE_WORK:-$here/.work}"
 make_environment
 prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate" \
+    --split "$split" \
     ${data:+--data "$data"} ${drop:+--drop "$drop"})
+
+# The values of the article's notebook, and XGBoost's defaults. They are the first trial too, so that the tuning starts
+# from what it shall improve.
+untuned=(eta=0.3 colsample_bylevel=0.5 colsample_bytree=0.8 max_depth=6 min_child_weight=1 alpha=0)
 
 find_hyperband
 "$python" "$here/make_request.py" --data "$prepared" --jobs "$jobs" --parallel "$parallel" \
     --instances "$instances" --cap "$cap" --max-resource "$max_resource" \
-    --seed "$seed" --sampler "$sampler" >"$request.new"
+    --seed "$seed" --sampler "$sampler" --first num_round=150 "${untuned[@]}" >"$request.new"
 open_tuning
 
 # --- no tuning: one instance, and the instances of the tuning's jobs ---------------------------------------------
 
-counts=(1)
-if ((instances > 1)); then counts+=("$instances"); fi
-for count in "${counts[@]}"; do
-    echo "tune.sh: training without tuning on $count instance(s)" >&2
-    # The article's hyperparameters, with the tuning's rounds, and hist because XGBoost does not distribute exact.
-    "$python" "$here/launch.py" --instances "$count" --data "$prepared" --folder "$rows/job-$count" \
-        --hp num_round="$max_resource" --hp eta=0.3 --hp colsample_bylevel=0.5 --hp colsample_bytree=0.8 \
-        -- "$python" "$here/train.py" >"$rows/baseline-$count"
-done
+# row NAME INSTANCES NAME=VALUE...: trains a job per seed without the controller, and tests it on the test rows.
+row() {
+    local name=$1 count=$2 seed
+    shift 2
+    echo "tune.sh: training $name ($count instance(s), $seeds seed(s))" >&2
+    for ((seed = 1; seed <= seeds; seed++)); do
+        "$python" "$here/launch.py" --instances "$count" --data "$prepared" --folder "$rows/$name-$seed" \
+            --hp seed="$seed" "${@/#/--hp=}" -- "$python" "$here/train.py" >>"$rows/$name"
+    done
+}
+
+# As many rounds as a job of the tuning may train.
+row alone 1 num_round="$max_resource" "${untuned[@]}"
+row untuned "$instances" num_round="$max_resource" "${untuned[@]}"
 
 # --- the tuning --------------------------------------------------------------------------------------------------
 
 run_tuning "$spot" "$python" "$here/train.py"
-"$python" "$here/table.py" --baselines "${counts[@]/#/$rows/baseline-}" \
-    --request "$request" --result "$result" | tee "$work/comparison$variant.txt"
+
+# --- several instances, tuned ------------------------------------------------------------------------------------
+
+# With as many rounds as the best job, without those that it trained until its stop took effect.
+mapfile -t tuned < <("$python" -c '
+import json, sys
+best = json.load(sys.stdin)["TuningJob"].get("BestTrainingJob")
+if best:
+    rounds = min(best["Controller"]["Resource"], int(sys.argv[1]))
+    values = {**best["TunedHyperParameters"], "num_round": rounds}
+    print(*(f"{name}={value}" for name, value in values.items()), sep="\n")' "$max_resource" <"$result")
+groups=("$rows/alone" "$rows/untuned")
+if ((${#tuned[@]})); then
+    row tuned "$instances" "${tuned[@]}"
+    groups+=("$rows/tuned")
+fi
+
+"$python" "$here/table.py" --jobs "${groups[@]}" --request "$request" --result "$result" \
+    --output "$work/comparison$variant.json" | tee "$work/comparison$variant.txt"
 
 write_report

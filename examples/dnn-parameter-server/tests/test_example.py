@@ -466,6 +466,11 @@ class Requests(unittest.TestCase):
         parallel = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
         self.assertGreaterEqual(request["Controller"]["MaxCostUsd"], parallel * make_request.worst_case_usd(4))
 
+    def test_the_first_trial_has_the_untuned_values(self):
+        request = self.request("--first", "momentum=0.9", "mini_batch=32")
+        first = [{"momentum": "0.9", "mini_batch": "32"}]
+        self.assertEqual(request["Controller"]["InitialConfigurations"], first)
+
     def test_the_test_images_are_not_a_channel(self):
         channels = self.request()["TrainingJobDefinition"]["InputDataConfig"]
         self.assertEqual([channel["ChannelName"] for channel in channels], ["train", "validation"])
