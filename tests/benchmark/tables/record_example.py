@@ -1,6 +1,6 @@
 """Records a table of learning curves with the distributed training of an example.
 
-    python record_example.py EXAMPLE DATA FOLDER [ROWS]
+    python record_example.py EXAMPLE DATA FOLDER [ROWS] [--counts N,N...]
 
 EXAMPLE is a folder of examples/, and DATA a folder that its prepare.py wrote. Each of the first ROWS (400) points of a
 scrambled Sobol' sequence over the ranges of the example's request is trained by one job with all its hosts and epochs,
@@ -8,21 +8,32 @@ as `hyperband run` would. Writes FOLDER/EXAMPLE.jsonl.gz and FOLDER/EXAMPLE.spac
 
 `seconds_per_epoch` is the CPU time of a host, without that of a job of one epoch. The curves of asynchronous training
 differ slightly each time.
+
+With --counts, each point is trained with each of these numbers of hosts, `instance_count` of a line. The files have the
+name EXAMPLE-counts. DATA needs a number of shards that all counts divide. A line has the mini-batch of one host; the
+job gets it times the number of hosts, as with `ScaleWithInstances`. On a machine with fewer cores than hosts no clock
+shows what a cluster gains, so `seconds_per_epoch` is modelled: the CPU time of the slowest host plus `communication`.
 """
 
 import argparse
 import importlib
-import resource
+import os
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from space import Parameter, configurations, row, write
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 SEED = 111
 # The hyperparameter that has the number of epochs.
 EPOCHS = {"xgboost-allreduce": "num_round", "dnn-parameter-server": "epochs"}
+# The hyperparameter that is multiplied by the number of hosts.
+SCALED = {"dnn-parameter-server": "mini_batch"}
+# A network of 10 Gbit/s, and the time of a small message between two instances of one zone.
+BYTES_PER_SECOND = 1.25e9
+MESSAGE_SECONDS = 0.0001
 
 
 def parameters(ranges, fixed):
@@ -35,20 +46,115 @@ def parameters(ranges, fixed):
                 yield Parameter(each["Name"], kind, convert(each["MinValue"]), convert(each["MaxValue"]), scaling)
 
 
-def cpu_seconds():
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
 def train(launch, example, data, hosts, hyperparameters):
-    """Returns the curve of a job and its CPU seconds of a host."""
+    """Returns the curve of a job and the CPU seconds of each host."""
     command = [sys.executable, str(EXAMPLES / example / "train.py")]
-    before = cpu_seconds()
+    seconds = []
     with tempfile.TemporaryDirectory() as folder, launch.Job(command, folder, data, hosts, hyperparameters) as job:
+        for process in job.processes.values():
+            # A host that loses its peers ends by itself, so each of these waits ends.
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            seconds.append(usage.ru_utime + usage.ru_stime)
         if not job.wait():
             sys.exit(f"a job failed with {hyperparameters}:\n{job.log()[-1000:]}")
         curve = job.curve()
-    return [curve[epoch] for epoch in sorted(curve)], (cpu_seconds() - before) / hosts
+    return [curve[epoch] for epoch in sorted(curve)], seconds
+
+
+def histogram_bins(data):
+    """Returns the bins of the histograms of all features: distinct values, at most XGBoost's default of 256."""
+    rows = np.concatenate([np.loadtxt(file, delimiter=",", ndmin=2) for file in sorted((data / "train").iterdir())])
+    return sum(min(len(np.unique(column)), 256) for column in rows[:, 1:].T)
+
+
+def allreduce_seconds(hosts, depth, bins):
+    """Returns the network's time of a round: allreduce in a ring, one for each level of the tree.
+
+    2 (n - 1) messages a level. The levels together move 2 (n - 1) / n times the histograms of a full tree: 16 bytes a
+    bin, for one of each pair of siblings, so 2^(depth - 1) nodes.
+    """
+    moved = 2 * (hosts - 1) / hosts * 16 * bins * 2 ** (depth - 1)
+    return depth * 2 * (hosts - 1) * MESSAGE_SECONDS + moved / BYTES_PER_SECOND
+
+
+def parameter_server_seconds(hosts, rows, mini_batch, hidden_units):
+    """Returns the network's time of an epoch: each mini-batch moves its gradient and the parameters, 4 bytes a number.
+
+    A worker waits for both, and for 2 messages. The server's link carries those of all workers in each direction. The
+    slower of both counts. One host has no network.
+    """
+    if hosts == 1:
+        return 0.0
+    size = 4 * network_size(hidden_units)
+    worker = 2 * MESSAGE_SECONDS + 2 * size / BYTES_PER_SECOND
+    return rows / mini_batch * max(worker / hosts, size / BYTES_PER_SECOND)
+
+
+def network_size(hidden_units):
+    """Returns the number of parameters of the network: 64 inputs, a hidden layer, 10 classes."""
+    return 64 * hidden_units + hidden_units + 10 * hidden_units + 10
+
+
+def communication(example, data):
+    """Returns a function from the number of hosts and the sent hyperparameters to the network's seconds of an epoch."""
+    if example == "xgboost-allreduce":
+        bins = histogram_bins(data)
+        return lambda hosts, sent: allreduce_seconds(hosts, sent["max_depth"], bins)
+    rows = sum(len(np.load(file)) for file in (data / "train").iterdir())
+    return lambda hosts, sent: parameter_server_seconds(hosts, rows, sent["mini_batch"], sent["hidden_units"])
+
+
+class Recorder:
+    """The jobs of an example: its request, its launcher and its data."""
+
+    def __init__(self, example, data):
+        sys.path.insert(0, str(EXAMPLES / example))
+        self.launch, make_request = importlib.import_module("launch"), importlib.import_module("make_request")
+        sys.argv = ["make_request.py", "--data", str(data)]
+        request = make_request.request(make_request.parse())
+        self.example, self.data, self.job = example, data, request["TrainingJobDefinition"]
+        self.tuning = request["HyperParameterTuningJobConfig"]
+        self.epochs = self.tuning["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"]
+        self.space = list(parameters(self.tuning["ParameterRanges"], {EPOCHS[example]}))
+        self.start_up = {}
+
+    def run(self, sent, hosts, slowest):
+        """Returns the values and the CPU seconds of an epoch, of the slowest host or the mean."""
+        if hosts not in self.start_up:
+            # A job of one epoch has the start-up, too.
+            self.start_up[hosts] = self._seconds(sent, hosts, 1, slowest)[1]
+        values, seconds = self._seconds(sent, hosts, self.epochs, slowest)
+        return values, max(seconds - self.start_up[hosts], 0.001) / (self.epochs - 1)
+
+    def _seconds(self, sent, hosts, epochs, slowest):
+        fixed = {**self.job["StaticHyperParameters"], EPOCHS[self.example]: epochs}
+        values, seconds = train(self.launch, self.example, self.data, hosts, {**fixed, **sent})
+        if len(values) != epochs:
+            sys.exit(f"expected {epochs} values, got {len(values)} with {sent}")
+        return values, max(seconds) if slowest else sum(seconds) / hosts
+
+    def write(self, folder, name, lines, **more):
+        objective = self.tuning["HyperParameterTuningJobObjective"]
+        space = {"metric": objective["MetricName"], "type": objective["Type"], "max_resource": self.epochs}
+        write(folder, name, {**space, **more, "parameters": [vars(p) for p in self.space]}, lines)
+
+
+def record(recorder, rows):
+    hosts = recorder.job["ResourceConfig"]["InstanceCount"]
+    for configuration in configurations(recorder.space, SEED, rows):
+        values, seconds = recorder.run(configuration, hosts, slowest=False)
+        yield row(configuration, seconds, values)
+
+
+def record_counts(recorder, rows, counts):
+    network = communication(recorder.example, recorder.data)
+    for configuration in configurations(recorder.space, SEED, rows):
+        for hosts in counts:
+            scaled = SCALED.get(recorder.example)
+            sent = {name: value * hosts if name == scaled else value for name, value in configuration.items()}
+            values, seconds = recorder.run(sent, hosts, slowest=True)
+            yield row(configuration, seconds + network(hosts, sent), values, instance_count=hosts)
 
 
 def main():
@@ -57,36 +163,16 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("rows", type=int, nargs="?", default=400)
+    parser.add_argument("--counts", help="numbers of hosts, separated by commas")
     options = parser.parse_args()
-    sys.path.insert(0, str(EXAMPLES / options.example))
-    launch, make_request = importlib.import_module("launch"), importlib.import_module("make_request")
-    sys.argv = ["make_request.py", "--data", str(options.data)]
-    request = make_request.request(make_request.parse())
-    tuning, job = request["HyperParameterTuningJobConfig"], request["TrainingJobDefinition"]
-    epochs = tuning["StrategyConfig"]["HyperbandStrategyConfig"]["MaxResource"]
-    space = list(parameters(tuning["ParameterRanges"], {EPOCHS[options.example]}))
-
-    def run(configuration, epochs):
-        fixed = {**job["StaticHyperParameters"], EPOCHS[options.example]: epochs}
-        hosts = job["ResourceConfig"]["InstanceCount"]
-        values, seconds = train(launch, options.example, options.data, hosts, {**fixed, **configuration})
-        if len(values) != epochs:
-            sys.exit(f"expected {epochs} values, got {len(values)} with {configuration}")
-        return values, seconds
-
-    lines, first = [], None
-    for configuration in configurations(space, SEED, options.rows):
-        first = first or run(configuration, 1)[1]
-        values, seconds = run(configuration, epochs)
-        # A job of one epoch has the start-up, too.
-        lines.append(row(configuration, max(seconds - first, 0.001) / (epochs - 1), values))
-    objective = tuning["HyperParameterTuningJobObjective"]
-    write(options.folder, options.example, {
-        "metric": objective["MetricName"],
-        "type": objective["Type"],
-        "max_resource": epochs,
-        "parameters": [vars(p) for p in space],
-    }, lines)
+    recorder = Recorder(options.example, options.data)
+    if options.counts is None:
+        return recorder.write(options.folder, options.example, list(record(recorder, options.rows)))
+    counts = [int(count) for count in options.counts.split(",")]
+    dimension = Parameter("instance_count", "Integer", min(counts), max(counts), "Linear")
+    lines = list(record_counts(recorder, options.rows, counts))
+    more = {"instance_counts": counts, "instance_count": vars(dimension)}
+    recorder.write(options.folder, f"{options.example}-counts", lines, **more)
 
 
 if __name__ == "__main__":

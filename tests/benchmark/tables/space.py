@@ -56,10 +56,11 @@ def configurations(parameters, seed, rows):
         yield {p.name: p.value(unit) for p, unit in zip(parameters, point)}
 
 
-def row(configuration, seconds, values):
+def row(configuration, seconds, values, **more):
     """Returns a line of a table."""
     return json.dumps({
         "hyperparameters": configuration,
+        **more,
         "seconds_per_epoch": significant(seconds, 4),
         "values": [significant(value, 6) for value in values],
     })
