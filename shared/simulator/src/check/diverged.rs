@@ -4,6 +4,7 @@
 use tuning::log::fact::JobKey;
 
 use crate::case::{Case, Epochs};
+use crate::fault::Kind;
 use crate::plan::MINUTE;
 use crate::world::World;
 use crate::world::training::{Job, LogStream};
@@ -21,8 +22,10 @@ impl World {
         let finite = |epoch: u32| jobs.iter().any(|job| job.program.value(epoch).is_none_or(f64::is_finite));
         let case = self.check.books.get(id).map(|book| &book.case);
         let asked = case.map(Case::max_diverged_epochs);
-        // Where lines do not contain the epoch, a line that is late or lost moves a glitch next to others.
-        let moves = case.is_some_and(|case| case.epochs != Epochs::Absolute);
+        // A line that is late or lost can hide a finite value between a glitch and other epochs. Where lines do not
+        // contain the epoch, it also moves a glitch.
+        let hides = self.faults.can_strike(Kind::LogLost) || self.faults.can_strike(Kind::LogDelayed);
+        let moves = hides || case.is_some_and(|case| case.epochs != Epochs::Absolute);
         let diverged = (1..=furthest).filter(|epoch| !finite(*epoch)).count();
         let scattered = moves && diverged >= usize::try_from(epochs).unwrap_or(usize::MAX);
         let in_a_row = first > 0 && !(first..=furthest).any(finite);
