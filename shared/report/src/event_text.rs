@@ -84,6 +84,12 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
 
 fn search_line(definition: &Definition, ruling: &SearchRuling, job: Option<&JobSummary>) -> String {
     match ruling {
+        SearchRuling::TrialDrawn { trial, configuration, .. } => {
+            let size = definition.size_of(configuration);
+            let count =
+                definition.job.sizes.get(size.index()).copied().unwrap_or(definition.job.instance_count);
+            format!("trial {trial}: waits for {count} instances or the money for them")
+        }
         SearchRuling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
             let place = words::place(*rung, *level, *resource);
             let rule = words::rule(definition.plan().rule(), *verdict, value.is_some());
@@ -258,6 +264,7 @@ pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Optio
         Some("PastLevel") => "past its level".to_owned(),
         Some("NextInstances") => "other instances".to_owned(),
         Some("Quota") => "quota".to_owned(),
+        Some("OutOfReach") => "too many instances for the cap or a quota".to_owned(),
         Some("Interruptions") => "interruptions".to_owned(),
         Some("MaxResource") => words::STOPPED_AFTER_LAST_EPOCH.to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),

@@ -107,7 +107,8 @@ fn ruling_trial(ruling: &Ruling) -> Option<TrialId> {
             | Booking::PoolClosed { job, .. },
         ) => Some(job.trial),
         Ruling::Order(order) => order.job().map(|job| job.trial),
-        Ruling::TuningEnding { .. } => None,
+        // The trial has no job yet.
+        Ruling::Search(SearchRuling::TrialDrawn { .. }) | Ruling::TuningEnding { .. } => None,
     }
 }
 

@@ -122,6 +122,9 @@ pub struct Choices {
     /// The cluster sizes among which the search chooses (`InstanceCounts`), ascending. Empty = all jobs have one size.
     #[serde(default)]
     pub sizes: Vec<u32>,
+    /// Whether the account's quotas allow only jobs of the smallest cluster size.
+    #[serde(default)]
+    pub small_quota: bool,
     /// Whether the best configuration is trained again at the end (`Refit`).
     pub refit: bool,
     /// `KeepAlivePeriodInSeconds`: how long the instances of a job on demand are kept for the next job. 0 = not kept.
@@ -176,6 +179,7 @@ impl Choices {
             spot_fallback: false,
             others: Vec::new(),
             sizes: Vec::new(),
+            small_quota: false,
             refit: false,
             keep_alive_seconds: 0,
             max_pending_seconds: None,
@@ -282,6 +286,7 @@ impl Choices {
         let mut sizes = Dice::new(seed, "sizes", n);
         if !self.grid && sizes.chance(0.2) {
             self.sizes = [[1, 2].as_slice(), &[1, 3], &[1, 2, 3], &[2]][sizes.pick(&[0, 1, 2, 3])].to_vec();
+            self.small_quota = self.sizes.len() > 1 && sizes.chance(0.2);
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);

@@ -267,6 +267,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.max_pending_seconds = None,
     |choices| choices.spot_fallback = false,
     |choices| _ = choices.others.pop(),
+    |choices| choices.small_quota = false,
     |choices| choices.sizes.clear(),
     |choices| {
         if choices.max_wait_seconds.is_some() || !choices.others.is_empty() {

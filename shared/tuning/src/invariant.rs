@@ -104,7 +104,11 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             let fits = state.money.ledger.fits(*reservation) && open;
             (!fits).then(|| format!("job {job} must not start"))
         }
-        Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::RungReached { .. })
+        Ruling::Search(
+            SearchRuling::TrialDrawn { .. }
+            | SearchRuling::TrialJudged { .. }
+            | SearchRuling::RungReached { .. },
+        )
         | Ruling::Attempt(_)
         | Ruling::Booking(_)
         | Ruling::TuningEnding { .. }

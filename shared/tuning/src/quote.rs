@@ -45,10 +45,10 @@ impl Quote {
     /// short.
     fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
         let fits = |quote: &Self| fits_cap(definition, state, quote.worst_case);
-        let patient =
-            state.capacity.lack.as_ref().map(|_| {
-                Self::with(definition, state, definition.patient(self.limits), self.size(definition))
-            });
+        let patient = state
+            .capacity
+            .lack_of(self.size(definition))
+            .map(|_| Self::with(definition, state, definition.patient(self.limits), self.size(definition)));
         patient.filter(fits).or(Some(self).filter(fits))
     }
 
@@ -78,6 +78,14 @@ impl Quote {
     /// Quotes the job of a new or promoted trial, as the cap allows it; `None` if the cap does not.
     pub(crate) fn of_promoted(definition: &Definition, state: &State, work: Work) -> Option<Self> {
         Self::affordable(definition, state, runtime(definition, state, work), work.size)
+    }
+
+    /// Returns whether the cap can ever pay for the job of a new or promoted trial, once all reservations are free.
+    pub(crate) fn can_ever_be_paid(definition: &Definition, state: &State, work: Work) -> bool {
+        let Runtime { usual, least, .. } = runtime(definition, state, work);
+        let limits = definition.limits_for(least.unwrap_or(usual));
+        let amount = Self::with(definition, state, limits, work.size).worst_case;
+        state.money.ledger.can_ever_fit(amount.plus(reserve(definition, state)))
     }
 
     /// Quotes a job with a limit that its share of the money left pays for, at most the usual one. If the share is too
@@ -144,8 +152,16 @@ impl Quote {
     }
 }
 
+/// Returns whether the rest of the cap, or a quota of the account, is too small for this work on its cluster size, in a
+/// tuning with several.
+pub(crate) fn is_out_of_reach(definition: &Definition, state: &State, work: Work) -> bool {
+    !definition.job.sizes.is_empty()
+        && (state.capacity.is_out_of_reach(definition, work.size)
+            || !Quote::can_ever_be_paid(definition, state, work))
+}
+
 /// Returns the work of a job of a trial for a rung.
-fn work_of(definition: &Definition, trial: &Trial, rung: RungId) -> Work {
+pub(crate) fn work_of(definition: &Definition, trial: &Trial, rung: RungId) -> Work {
     let size = definition.size_of(&trial.configuration);
     Work { own: trial.epoch_ms, ..Work::of_rung(definition, trial.bracket(definition), rung, size) }
 }

@@ -317,7 +317,7 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
         .deferral
         .as_ref()
         .and_then(|deferral| Some((deferral.quota_since?, deferral.last_answer.clone())));
-    if let Some(lack) = &state.capacity.lack {
+    if let Some(lack) = state.capacity.longest_lack() {
         let next_attempt_ms = Some(lack.until.0);
         Some(WaitingFor {
             reason: "Capacity".to_owned(),

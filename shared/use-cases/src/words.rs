@@ -147,6 +147,9 @@ pub fn stop(why: StopWhy) -> String {
              stays ordered to detect when the quota allows starts again"
                 .to_owned()
         }
+        StopWhy::OutOfReach => {
+            "start cancelled: a quota of the account is smaller than its number of instances".to_owned()
+        }
         StopWhy::NoObjective { seconds } => {
             format!("stop ordered: no objective value for {seconds} s, and none in its stored log")
         }
@@ -233,6 +236,9 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
         TrialEnd::Stopped(StopWhy::Interruptions { .. }) => "its instances were interrupted too often",
         TrialEnd::Stopped(StopWhy::NextInstances | StopWhy::Quota) => {
             "its training job was cancelled because of a quota"
+        }
+        TrialEnd::Stopped(StopWhy::OutOfReach) => {
+            "not continued because the rest of the cap or a quota of the account is too small for its number of instances"
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => STOPPED_AFTER_LAST_EPOCH,
         TrialEnd::Stopped(StopWhy::ReservationUsed { .. }) => "it reached its running-time limit",

@@ -80,7 +80,7 @@ fn report_step(step: &Step, id: &str, now: Time, report: &mut Report) {
                 report.log(entry(if failed { Entry::error(&message) } else { Entry::info(&message) }));
             }
             Ruling::Attempt(_)
-            | Ruling::Search(SearchRuling::RungReached { .. })
+            | Ruling::Search(SearchRuling::TrialDrawn { .. } | SearchRuling::RungReached { .. })
             | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }
             | Ruling::Order(

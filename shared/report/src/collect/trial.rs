@@ -125,6 +125,7 @@ impl Record {
             Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
             | Ruling::Booking(Booking::ReservationExtended { .. })
             | Ruling::TuningEnding { .. }
+            | Ruling::Search(SearchRuling::TrialDrawn { .. })
             | Ruling::Order(_) => {}
         }
     }
@@ -151,6 +152,7 @@ impl Record {
                 | StopWhy::Interruptions { .. }
                 | StopWhy::NextInstances
                 | StopWhy::Quota
+                | StopWhy::OutOfReach
                 | StopWhy::TuningEnding
                 | StopWhy::TargetReached { .. }
                 | StopWhy::ReservationUsed { .. }

@@ -75,6 +75,18 @@ impl Case {
         (!self.choices.sizes.is_empty()).then(|| self.cluster(choice).count)
     }
 
+    /// Returns the answer of the service if a quota of the account is smaller than a job on a choice.
+    pub(crate) fn quota(&self, choice: ChoiceId) -> Result<(), String> {
+        let Cluster { kind, count, .. } = self.cluster(choice);
+        let quota = self.choices.sizes.first().filter(|least| self.choices.small_quota && count > **least);
+        quota.map_or(Ok(()), |quota| {
+            Err(format!(
+                "The account-level service limit '{kind} for training job usage' is {quota} Instances, with current \
+                 utilization of 0 Instances and a request delta of {count} Instances."
+            ))
+        })
+    }
+
     /// Returns the instances of a job on a choice.
     pub(crate) fn cluster(&self, choice: ChoiceId) -> Cluster {
         self.choices.cluster(choice)

@@ -3,6 +3,8 @@
 //!
 //! The checker drops a lack when any later fact shows instances. It never expects a longer wait than the decider has.
 
+use std::collections::BTreeMap;
+
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::TrialEnd;
 
@@ -18,8 +20,8 @@ const NOTICE_MS: i64 = 600_000;
 /// What the books know about capacity.
 #[derive(Debug, Default)]
 pub(super) struct Capacity {
-    /// When a job last got no instances, and no fact has shown any since, in ms.
-    failed_at: Option<i64>,
+    /// When a job of each cluster size last got no instances, and no fact has shown any since, in ms.
+    failed_at: BTreeMap<Option<u32>, i64>,
 }
 
 impl JobBook {
@@ -72,9 +74,8 @@ impl Book {
     /// Applies a fact about job `key`, which is in its books already.
     pub(super) fn capacity_fact(&mut self, key: JobKey, ended_before: bool) {
         let Some(job) = self.jobs.get(&key) else { return };
-        if job.instances_at >= self.capacity.failed_at {
-            self.capacity = Capacity::default();
-        }
+        let size = self.case.size_of(job.launch.instances);
+        self.capacity.failed_at.retain(|of, at| *of != size || job.instances_at < Some(*at));
         let falls_back = self.falls_back() && !job.launch.on_demand;
         let lacks = match job.end {
             Some(JobEnd::CapacityError) => true,
@@ -85,15 +86,18 @@ impl Book {
             let choice = job.launch.instances;
             self.mark_short(choice);
             if self.all_short(choice) {
-                self.capacity.failed_at = Some(self.launches.now());
+                self.capacity.failed_at.insert(size, self.launches.now());
             }
         }
     }
 
     /// Checks the start of job `key` while jobs get no instances.
     pub(super) fn check_capacity_of_start(&self, key: JobKey) -> Result<(), String> {
-        let Some(failed_at) = self.capacity.failed_at else { return Ok(()) };
-        let pending = |job: &JobBook| !job.end_seen && job.instances_at <= job.interrupted_at;
+        let size = |job: &JobBook| self.case.size_of(job.launch.instances);
+        let own = self.jobs.get(&key).and_then(size);
+        let Some(failed_at) = self.capacity.failed_at.get(&own) else { return Ok(()) };
+        let pending =
+            |job: &JobBook| !job.end_seen && job.instances_at <= job.interrupted_at && size(job) == own;
         let others = self.jobs.iter().filter(|(other, job)| **other != key && pending(job)).count();
         let quiet_ms = self.launches.now() - failed_at;
         (others == 0 && quiet_ms >= PROBE_MS).then_some(()).ok_or_else(|| {

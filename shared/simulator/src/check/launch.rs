@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use tuning::definition::JobLimits;
+use search::Configuration;
+use tuning::definition::{INSTANCE_COUNT, JobLimits};
 use tuning::log::fact::{JobEnd, JobKey};
 use tuning::log::reasons::{RetryWhy, StopWhy};
 use tuning::log::ruling::{AttemptRuling, Launch, Order, Ruling, SearchRuling};
@@ -22,6 +23,8 @@ pub(super) struct Launches {
     /// Time until which each choice is not used, in ms.
     short_until: BTreeMap<ChoiceId, i64>,
     trials: BTreeMap<TrialId, Fallbacks>,
+    /// A new trial that waits for its start, and its configuration.
+    drawn: Option<(TrialId, Configuration)>,
 }
 
 /// The fallbacks of a trial.
@@ -143,6 +146,20 @@ impl Book {
                 self.check_move_for_quota(*job)
             }
             Ruling::Order(Order::Stop { job, why: StopWhy::Quota, .. }) => self.check_hold_for_quota(*job),
+            Ruling::Order(Order::Stop { job, why: StopWhy::OutOfReach, .. }) => {
+                let book = self.jobs.get(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
+                let right = book.limited && self.case.quota(book.launch.instances).is_err();
+                right.then_some(()).ok_or_else(|| format!("Size: job {job} was stopped within its quota"))
+            }
+            Ruling::Search(SearchRuling::TrialDrawn { trial, configuration, .. }) => {
+                let is_new = !self.trials.contains_key(trial) && !self.case.choices.sizes.is_empty();
+                let earlier = self.launches.drawn.replace((*trial, configuration.clone()));
+                let once = earlier.is_none_or(|(other, _)| other < *trial);
+                (is_new && once).then_some(()).ok_or_else(|| format!("Size: trial {trial} was drawn twice"))
+            }
+            Ruling::Order(Order::Start { job, configuration, .. }) => {
+                self.check_as_drawn(*job, configuration)
+            }
             // Each rung starts with the launch of the request.
             Ruling::Search(SearchRuling::RungReached { trial, .. }) => {
                 if let Some(fallbacks) = self.launches.trials.get_mut(trial) {
@@ -158,6 +175,23 @@ impl Book {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a job has the configuration with which its trial waited. Only its cluster size may change.
+    fn check_as_drawn(&self, key: JobKey, configuration: &Configuration) -> Result<(), String> {
+        let Some((_, drawn)) = self.launches.drawn.as_ref().filter(|(trial, _)| *trial == key.trial) else {
+            return Ok(());
+        };
+        let own = |configuration: &Configuration| {
+            let mut own = configuration.clone();
+            own.0.remove(INSTANCE_COUNT);
+            own
+        };
+        (own(drawn) == own(configuration) || self.refit == Some(key.trial)).then_some(()).ok_or_else(|| {
+            format!(
+                "Size: job {key} has the configuration {configuration:?}, its trial waited with {drawn:?}"
+            )
+        })
     }
 
     /// Returns whether all choices of instances for a trial that ran on `choice` are short, or the only one.

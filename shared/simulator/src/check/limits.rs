@@ -53,6 +53,12 @@ impl Limits {
         }
     }
 
+    /// Returns when the cap was last changed, in ms; `i64::MIN` = never.
+    pub(crate) fn cap_changed_at(&self) -> i64 {
+        let [cap, ..] = &self.made;
+        cap.as_ref().map_or(i64::MIN, |(at, _)| *at)
+    }
+
     /// Applies a change; `booked` is the spent plus the reserved amount, in micro-dollars. Returns its effects, for
     /// the report.
     fn change(&mut self, recorded: &Recorded, booked: u64) -> Vec<&'static str> {

@@ -260,7 +260,9 @@ impl World {
             let (Some(started), Owner::Ours) = (job.now.started, job.owner) else { continue };
             let Billed { away: None, idle, .. } = own.billed else { continue };
             let started = started.0 + idle;
-            let paid_until = (started + own.billed.paid_seconds * 1_000).max(calm_from) + PATIENCE_MS;
+            // Without a cap, nothing is reserved.
+            let watched_from = calm_from.max(book.limits.cap_changed_at());
+            let paid_until = (started + own.billed.paid_seconds * 1_000).max(watched_from) + PATIENCE_MS;
             if !job.deleted && limited && !own.end_seen && self.now > paid_until && !job.is_ended() {
                 wrong.push(format!("P1: job {} lasts longer than its reservation pays for", job.now.name));
             }
@@ -269,7 +271,7 @@ impl World {
                 continue;
             }
             let worst = job.worst_seconds();
-            let due = (started + book.case.stop_seconds(worst) * 1_000).max(calm_from) + PATIENCE_MS;
+            let due = (started + book.case.stop_seconds(worst) * 1_000).max(watched_from) + PATIENCE_MS;
             if self.now > due {
                 wrong.push(format!("P1: job {} lasts, but its reservation is used up", job.now.name));
             }

@@ -221,13 +221,24 @@ impl Book {
                 let left = matches!(
                     how,
                     TrialEnd::Stopped(StopWhy::Rung { rung: at }) if *at == rung
-                ) || *how == TrialEnd::Stopped(StopWhy::TuningEnding);
+                ) || *how == TrialEnd::Stopped(StopWhy::TuningEnding)
+                    || self.forfeits(place, rung, trial, how);
                 (left && job.is_none())
                     .then_some(())
                     .ok_or_else(|| format!("P6: waiting trial {trial} ended with {how:?}"))
             }
             Stage::Over => Err(format!("P6: trial {trial} ended twice")),
         }
+    }
+
+    /// Ranks a waiting trial that no cap or quota allows to continue behind all others. Returns whether it is one.
+    fn forfeits(&mut self, place: CohortId, rung: RungId, trial: TrialId, how: &TrialEnd) -> bool {
+        let forfeits = *how == TrialEnd::Stopped(StopWhy::OutOfReach) && !self.case.choices.sizes.is_empty();
+        let rungs = self.promotions.cohorts.get_mut(&place).filter(|_| forfeits);
+        if let Some((arrivals, _)) = rungs.and_then(|cohort| cohort.rungs.get_mut(&rung)) {
+            arrivals.iter_mut().filter(|(other, _)| *other == trial).for_each(|(_, value)| *value = None);
+        }
+        forfeits
     }
 
     /// Checks a promotion against the recounted arrivals.

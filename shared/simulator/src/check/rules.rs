@@ -38,6 +38,7 @@ rules! {
     Ruling::Search(SearchRuling::RungReached { .. }) => "RungReached",
     Ruling::Search(SearchRuling::TrialPromoted { reached_target: true, .. }) => "TrialPromoted, target reached",
     Ruling::Search(SearchRuling::TrialPromoted { .. }) => "TrialPromoted",
+    Ruling::Search(SearchRuling::TrialDrawn { .. }) => "TrialDrawn",
     Ruling::Attempt(AttemptRuling::ResourceRepeated { from: Epochs::ZERO, .. }) => "ResourceRepeated from the beginning",
     Ruling::Attempt(AttemptRuling::ResourceRepeated { .. }) => "ResourceRepeated",
     Ruling::Order(Order::Start { launch, .. }) if launch.refit => "Start refit",
@@ -51,6 +52,7 @@ rules! {
     Ruling::Order(Order::Stop { why: StopWhy::PastLevel { .. }, .. }) => "Stop PastLevel",
     Ruling::Order(Order::Stop { why: StopWhy::NextInstances, .. }) => "Stop NextInstances",
     Ruling::Order(Order::Stop { why: StopWhy::Quota, .. }) => "Stop Quota",
+    Ruling::Order(Order::Stop { why: StopWhy::OutOfReach, .. }) => "Stop OutOfReach",
     Ruling::Order(Order::Stop { why: StopWhy::TuningEnding, .. }) => "Stop TuningEnding",
     Ruling::Order(Order::Stop { why: StopWhy::TargetReached { .. }, .. }) => "Stop TargetReached",
     Ruling::Order(Order::Stop { why: StopWhy::Requested, .. }) => "Stop Requested",
@@ -94,6 +96,8 @@ rules! {
         "TrialFinished Stopped Rung, waiting",
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::TuningEnding), job: None, .. }) =>
         "TrialFinished Stopped TuningEnding, waiting",
+    Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::OutOfReach), .. }) =>
+        "TrialFinished Stopped OutOfReach",
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::PastLevel { .. }), .. }) =>
         "TrialFinished Stopped PastLevel",
     Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Stopped(StopWhy::Rung { .. }), .. }) => "TrialFinished Stopped Rung",

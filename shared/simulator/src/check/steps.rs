@@ -142,6 +142,7 @@ impl Book {
             Ruling::Attempt(AttemptRuling::ResourceRepeated { job, had, from }) => {
                 self.check_repeat(*job, had.0, from.0)
             }
+            Ruling::Search(SearchRuling::TrialDrawn { .. }) => Ok(()),
             Ruling::Search(SearchRuling::TrialJudged { .. }) => self.check_judgement(ruling),
             Ruling::Search(SearchRuling::RungReached { job, .. }) => {
                 job.map_or(Ok(()), |job| self.check_arrived(job))?;

@@ -237,7 +237,7 @@ mutations! {
     CapacityForgotten "instances that lacked capacity are requested again at once" =>
         |_, state| state.capacity.no_capacity_until.clear(), Makes(|_| true),
     CapacityHoldIgnored "jobs are started although jobs get no instances" =>
-        |_, state| state.capacity.lack = None, Makes(is_start),
+        |_, state| state.capacity.lacks.clear(), Makes(is_start),
     CapacityFailsTrial "a trial fails because its job got no instances" =>
         |_, state| {
             change_end(state, JobEnd::CapacityError, JobEnd::AlgorithmError);

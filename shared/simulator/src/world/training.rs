@@ -333,6 +333,7 @@ impl World {
         else {
             return Err(refused("invalid ResourceConfig"));
         };
+        self.cases[case].quota(choice).map_err(TrainingJobsError::LimitExceeded)?;
         let keep = resources["KeepAlivePeriodInSeconds"].as_i64().unwrap_or(0);
         if spot && keep > 0 {
             return Err(refused("KeepAlivePeriodInSeconds is not allowed with spot training"));

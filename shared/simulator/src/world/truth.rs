@@ -151,7 +151,11 @@ impl World {
                 self.check_diverged(id, *job, *epochs);
             }
             // Checked in `promoted.rs`, or only by the books.
-            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            Ruling::Search(
+                SearchRuling::TrialDrawn { .. }
+                | SearchRuling::RungReached { .. }
+                | SearchRuling::TrialPromoted { .. },
+            )
             | Ruling::Attempt(_)
             | Ruling::Booking(
                 Booking::ReservationExtended { .. } | Booking::BillBooked { .. } | Booking::PoolClosed { .. },

@@ -30,6 +30,9 @@ impl State {
     /// Changes the state as `ruling` says.
     pub fn apply(&mut self, definition: &Definition, ruling: &Ruling) {
         match ruling {
+            Ruling::Search(SearchRuling::TrialDrawn { trial, configuration, origin }) => {
+                self.search.drawn = Some((*trial, configuration.clone(), *origin));
+            }
             Ruling::Search(SearchRuling::TrialJudged { .. }) => self.judged(definition, ruling),
             Ruling::Search(SearchRuling::RungReached { .. }) => self.rung_reached(definition, ruling),
             Ruling::Search(SearchRuling::TrialPromoted { .. }) => self.promoted(definition, ruling),
@@ -113,7 +116,7 @@ impl State {
                 self.notices.insert(order.action());
             }
             Order::Notice(NoticeOrder::CapacityLacking { .. }) => {
-                if let Some(lack) = &mut self.capacity.lack {
+                for lack in &mut self.capacity.lacks {
                     lack.published = true;
                 }
                 self.notices.insert(order.action());
@@ -285,6 +288,7 @@ impl State {
         trial.stage = TrialStage::Running(Job::new(ordered, *reservation));
         if key.trial >= self.search.next_trial {
             self.search.next_trial = key.trial.next();
+            self.search.drawn = None;
             if let Some(joined) = self.search.joined.get_mut(bracket.index()) {
                 *joined = joined.saturating_add(1);
             }
@@ -303,8 +307,8 @@ impl State {
         } else {
             self.money.billing.extend(job.awaiting_final_bill(key.trial));
         }
-        if let Some(lack) = self.capacity.lack.as_mut().filter(|_| job.has_instances()) {
-            lack.since = lack.since.max(self.now).max(job.instances_at().unwrap_or(self.now));
+        if job.has_instances() {
+            self.capacity.wait_from(self.now.max(job.instances_at().unwrap_or(self.now)));
         }
         let done = JobSummary { concluded: true, ..summary(definition, key, trial, &job) };
         let without_instances = ended_without_instances(&job);
@@ -362,7 +366,13 @@ impl State {
         }
         if let Some(waiting) = self.search.waiting.remove(&number) {
             self.search.parked.remove(number);
-            self.search.with_rung(definition, waiting.place(), |rung| rung.leave(number));
+            let forfeits = *how == TrialEnd::Stopped(StopWhy::OutOfReach);
+            self.search.with_rung(definition, waiting.place(), |rung| {
+                rung.leave(number);
+                if forfeits {
+                    rung.forfeit(definition.direction(), number);
+                }
+            });
             self.search.close_cohort(definition, &self.trials, waiting.cohort());
             return;
         }

@@ -44,11 +44,15 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
         place_complete(definition, state, job);
     }
     if let Some((key, instances, end)) = before {
-        state.note_instances(key, instances, at);
+        state.note_instances(definition, key, instances, at);
         if end.is_none() {
             note_lack(definition, state, key);
         }
         forget_promotion(state, key);
+        if let Some(job) = state.job(key).filter(|job| job.is_accepted()) {
+            let instances = job.order.instances;
+            state.capacity.note_quota(instances, None);
+        }
     }
     state.clear_hold();
     true
@@ -156,7 +160,7 @@ fn note_lack(definition: &Definition, state: &mut State, key: JobKey) {
     let (ordered, instances) = (job.order.at, job.order.instances);
     state.capacity.note_lack_of_capacity(definition, instances, state.now);
     if !has_another_choice(definition, state, instances) {
-        state.hold_for_capacity(ordered);
+        state.hold_for_capacity(definition.job.size(instances), ordered);
     }
 }
 
@@ -242,8 +246,8 @@ fn limits_changed(state: &mut State, recorded: &Recorded) -> bool {
     }
     let paused = paused.filter(|paused| replace_if_later(&mut changes.paused, recorded, *paused));
     // The wait for capacity begins anew with the next try.
-    if let Some(lack) = state.capacity.lack.as_mut().filter(|_| paused == Some(false)) {
-        lack.since = lack.since.max(recorded.at);
+    if paused == Some(false) {
+        state.capacity.wait_from(recorded.at);
     }
     any | paused.is_some()
 }
@@ -374,12 +378,16 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
     });
     if let Some(choice) = lacking {
         state.capacity.note_lack_of_capacity(definition, choice, state.now.max(at));
+        state.capacity.note_quota(choice, Some(reason));
     }
     if not_started {
         state.note_deferred_start(at, quota_exceeded.then(|| shortened(reason)));
     }
     // Another instance choice may have what this one lacks: the next job starts on it.
-    let another = lacking.is_some_and(|lacking| has_another_choice(definition, state, lacking));
+    let another = lacking.is_some_and(|lacking| {
+        has_another_choice(definition, state, lacking)
+            || state.capacity.is_out_of_reach(definition, definition.job.size(lacking))
+    });
     if not_started && !another {
         let until = state.capacity.no_start_before.map_or(not_before, |until| until.max(not_before));
         state.capacity.no_start_before = Some(until);

@@ -39,6 +39,7 @@ pub(crate) fn lesson(how: &TrialEnd, failed_by_program: bool, trial: &Trial) -> 
             | StopWhy::Interruptions { .. }
             | StopWhy::NextInstances
             | StopWhy::Quota
+            | StopWhy::OutOfReach
             | StopWhy::CapExceeded { .. },
         ) => values,
     }

@@ -41,6 +41,15 @@ pub enum Ruling {
 /// A decision of the search: who was compared, and who continues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SearchRuling {
+    /// A new trial waits for instances or money. Its configuration stays, so that it waits for its own cluster size.
+    TrialDrawn {
+        /// The trial.
+        trial: TrialId,
+        /// Its configuration.
+        configuration: Configuration,
+        /// How it was chosen, where the sampler does not imply it.
+        origin: Option<Origin>,
+    },
     /// A running trial arrived at a rung and was compared with all trials that arrived there before.
     TrialJudged {
         /// The trial.
@@ -474,7 +483,11 @@ impl Ruling {
             Self::Attempt(AttemptRuling::AttemptAwaited { job, .. }) => Some(*job),
             Self::Attempt(AttemptRuling::TrialFinished { job, .. })
             | Self::Search(SearchRuling::RungReached { job, .. }) => *job,
-            Self::Search(SearchRuling::TrialJudged { .. } | SearchRuling::TrialPromoted { .. })
+            Self::Search(
+                SearchRuling::TrialDrawn { .. }
+                | SearchRuling::TrialJudged { .. }
+                | SearchRuling::TrialPromoted { .. },
+            )
             | Self::Attempt(AttemptRuling::ResourceRepeated { .. })
             | Self::Booking(_)
             | Self::TuningEnding { .. }

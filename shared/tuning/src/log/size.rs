@@ -132,7 +132,11 @@ pub(crate) fn row_bytes(definition: &Definition, ruling: &Ruling) -> usize {
         | Ruling::Attempt(AttemptRuling::AttemptAwaited { .. } | AttemptRuling::TrialFinished { .. }) => {
             summary_bytes(definition)
         }
-        Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::TrialPromoted { .. })
+        Ruling::Search(
+            SearchRuling::TrialDrawn { .. }
+            | SearchRuling::TrialJudged { .. }
+            | SearchRuling::TrialPromoted { .. },
+        )
         | Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
         | Ruling::Booking(Booking::ReservationExtended { .. })
         | Ruling::TuningEnding { .. } => 0,

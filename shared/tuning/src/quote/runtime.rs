@@ -41,17 +41,21 @@ impl Pace {
     /// timed job.
     fn of(definition: &Definition, state: &State, Work { goal, size, .. }: Work) -> Option<Self> {
         let tail_ms = state.results.timings.tails(goal).to_vec();
-        let Timings { mut epoch_ms, mut epoch_sizes, mut startup_ms, .. } = state.results.timings.clone();
+        let Timings { mut epoch_ms, mut epoch_sizes, mut startup_ms, mut startup_sizes, .. } =
+            state.results.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
             for (_, trial, job) in state.jobs().filter(|(_, trial, _)| !trial.streams.is_empty()) {
                 let Timing { epoch, startup, .. } = Timing::of(definition, trial, job);
                 epoch_ms.extend(epoch);
-                epoch_sizes.extend(epoch.map(|_| definition.job.size(job.order.instances)));
+                let size = definition.job.size(job.order.instances);
+                epoch_sizes.extend(epoch.map(|_| size));
+                startup_sizes.extend(startup.map(|_| size));
                 startup_ms.extend(startup);
             }
         }
         if !definition.job.sizes.is_empty() {
             epoch_ms = at_size(&definition.job.sizes, &epoch_ms, &epoch_sizes, size);
+            startup_ms = at_size(&definition.job.sizes, &startup_ms, &startup_sizes, size);
         }
         let (epochs, startups) = (epoch_ms.len(), startup_ms.len());
         let startup = percentile(startup_ms, USUAL_PERCENTILE);
@@ -82,7 +86,7 @@ impl Pace {
     }
 }
 
-/// Returns the times of an epoch of jobs with this cluster size. While there are none, returns those of all jobs: a
+/// Returns the times of an epoch, or of a start-up with its first epoch, of jobs with this cluster size. While there are none, returns those of all jobs: a
 /// smaller cluster may take longer by the ratio of the sizes, a larger one may be no faster.
 fn at_size(sizes: &[u32], times: &[Millis], of: &[SizeId], size: SizeId) -> Vec<Millis> {
     let all = || times.iter().copied().zip(of.iter().copied());

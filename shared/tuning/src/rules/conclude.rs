@@ -9,7 +9,7 @@ use crate::job::{Job, failure_message};
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::reasons::{RetryWhy, StopWhy, TrialEnd};
 use crate::log::ruling::{AttemptRuling, Ruling, SearchRuling};
-use crate::quote::Quote;
+use crate::quote::{Quote, is_out_of_reach, work_of};
 use crate::rules::{Rule, grant, never, promote, refit};
 use crate::state::capacity::{can_switch_instances, falls_back};
 use crate::state::{State, Status};
@@ -17,7 +17,7 @@ use crate::trial::diverged::diverged;
 use crate::trial::log::is_complete;
 use crate::trial::{Trial, TrialStage};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{Place, TrialId};
+use crate::unit::ids::{Place, SizeId, TrialId};
 use crate::unit::limits::{RETRY_BACKOFF, RETRY_BACKOFF_MAX};
 use crate::unit::time::Millis;
 
@@ -116,6 +116,7 @@ fn retry_after_cancel(job: &Job) -> Option<RetryWhy> {
         | StopWhy::PastLevel { .. }
         | StopWhy::TuningEnding
         | StopWhy::TargetReached { .. }
+        | StopWhy::OutOfReach
         | StopWhy::Requested
         | StopWhy::Interruptions { .. }
         | StopWhy::NoObjective { .. }
@@ -153,9 +154,10 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 /// expired.
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let exceeds_cap = Quote::of_next_attempt(definition, state, trial).is_none();
+    let work = work_of(definition, trial, trial.start_rung(definition));
     !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
-        || (exceeds_cap && !state.may_free_money())
+        || (exceeds_cap && (!state.may_free_money() || is_out_of_reach(definition, state, work)))
         || promote::finalist_lacks_money(definition, state)
         || grant::has_expired(state)
 }
@@ -192,14 +194,15 @@ fn further_attempt(
     if let Some(why) = elsewhere.filter(|_| !by_itself) {
         return Some((why, Millis::ZERO));
     }
+    let size = definition.job.size(job.order.instances);
     match job.end_by_limit()? {
         JobEnd::MaxWait if falls_back(definition, job) => Some((RetryWhy::OnDemand, Millis::ZERO)),
         JobEnd::CapacityError | JobEnd::MaxWait if can_switch_instances(definition, state, trial, job) => {
             Some((RetryWhy::NextInstances, Millis::ZERO))
         }
         // Lack of capacity is no fault of the trial, so the trial is tried again without limit.
-        JobEnd::CapacityError => Some((RetryWhy::Capacity, wait_for_capacity(state))),
-        JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state))),
+        JobEnd::CapacityError => Some((RetryWhy::Capacity, wait_for_capacity(state, size))),
+        JobEnd::MaxWait => Some((RetryWhy::MaxWait, wait_for_capacity(state, size))),
         JobEnd::ServiceError => {
             let wait = RETRY_BACKOFF.doubled(trial.retries).min(RETRY_BACKOFF_MAX);
             (trial.retries < definition.settings.max_interruptions).then_some((RetryWhy::ServiceError, wait))
@@ -213,6 +216,6 @@ fn further_attempt(
 }
 
 /// Returns how long starts are still held for lack of capacity.
-fn wait_for_capacity(state: &State) -> Millis {
-    state.capacity.lack.as_ref().map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
+fn wait_for_capacity(state: &State, size: SizeId) -> Millis {
+    state.capacity.lack_of(size).map_or(Millis::ZERO, |lack| (lack.until - state.now).or_zero())
 }

@@ -83,5 +83,5 @@ pub(crate) fn confirmed(definition: &Definition, state: &State) -> Option<String
     // A quota may block a start for a day.
     let is_blocked = |trial: &Trial| trial.job().is_some_and(Job::is_blocked_by_quota);
     let is_live = state.trials.values().any(|trial| !is_blocked(trial));
-    (!is_live && promote::next(definition, state, true).is_none()).then_some(message)
+    (!is_live && promote::next(definition, state, &|_| true, true).is_none()).then_some(message)
 }

@@ -54,6 +54,7 @@ fn is_over(job: &Job) -> bool {
             | StopWhy::MaxResource
             | StopWhy::TuningEnding
             | StopWhy::TargetReached { .. }
+            | StopWhy::OutOfReach
             | StopWhy::Requested
             | StopWhy::NoObjective { .. }
             | StopWhy::Diverged { .. }

@@ -109,7 +109,7 @@ fn failure(definition: &Definition, state: &State) -> Option<String> {
 /// that money is back in the month's cap.
 pub(crate) fn end(definition: &Definition, state: &State, why: EndReason) -> Option<Ruling> {
     let refit = refit::order(definition, state, &why);
-    if refit.is_some() && !is_deferred(state) {
+    if refit.is_some() && !is_deferred(definition, state) {
         return refit;
     }
     let notice = notice::cap_used_up(definition, state, &why);

@@ -22,15 +22,17 @@ pub(crate) fn outlook(definition: &Definition, state: &State) -> Outlook {
             Outlook::Over(EndReason::MaxJobs)
         }
         Status::Active if state.is_paused() => Outlook::Deferred,
-        Status::Active if is_deferred(state) && start::has_next(definition, state) => Outlook::Deferred,
+        Status::Active if is_deferred(definition, state) && start::has_next(definition, state) => {
+            Outlook::Deferred
+        }
         Status::Active if awaits_grant => Outlook::Deferred,
         Status::Active => Outlook::Over(EndReason::CostCap),
     }
 }
 
 /// Returns whether starts are deferred for now.
-pub(crate) fn is_deferred(state: &State) -> bool {
+pub(crate) fn is_deferred(definition: &Definition, state: &State) -> bool {
     state.is_paused()
-        || state.awaits_capacity()
+        || state.capacity.lacks.iter().any(|lack| state.awaits_capacity(definition, lack.size))
         || state.capacity.no_start_before.is_some_and(|until| until > state.now)
 }

@@ -95,15 +95,15 @@ pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> 
         0
     };
     let too_many = count(kept().count()) > useful;
-    let release = too_many || nothing_runs_or_waits(state) || lacks_money(definition, state);
+    let release = too_many || nothing_runs_or_waits(definition, state) || lacks_money(definition, state);
     release.then_some(Ruling::Order(Order::Pool(PoolOrder::Release { job: oldest.job })))
 }
 
 /// Returns whether no job runs and no trial waits for a deadline or a grant.
-fn nothing_runs_or_waits(state: &State) -> bool {
+fn nothing_runs_or_waits(definition: &Definition, state: &State) -> bool {
     let waits = |at: Option<Time>| at.is_some_and(|at| at > state.now);
     state.trials.values().all(|trial| trial.job().is_none() && !waits(trial.not_before()))
-        && !is_deferred(state)
+        && !is_deferred(definition, state)
         && state.money.grants.open.is_none()
 }
 

@@ -18,16 +18,16 @@ use crate::job::Job;
 use crate::log::fact::JobEnd;
 use crate::log::reasons::{StopWhy, TrialEnd};
 use crate::log::ruling::{AttemptRuling, Ruling, SearchRuling, Verdict};
-use crate::quote::Quote;
 use crate::quote::runtime::Work;
+use crate::quote::{Quote, is_out_of_reach};
 use crate::rules::Outlook;
 use crate::rules::judge::arrived_with;
 use crate::rules::{Rule, never, nothing};
-use crate::scheduler::{Cohort, Rung};
+use crate::scheduler::{Arrival, Cohort, Rung, Waiting};
 use crate::state::{State, Status};
 use crate::trial::{Stream, Trial};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, CohortId, Place, RungId, count};
+use crate::unit::ids::{BracketId, CohortId, Place, RungId, SizeId, TrialId, count};
 
 /// Records that a promoted job started below its checkpoint.
 pub(crate) const RESOURCE_REPEATED: Rule =
@@ -136,16 +136,25 @@ pub(crate) fn closed_rung(definition: &Definition, state: &State) -> Option<Ruli
 ///
 /// Synchronous rungs promote in [`closed_rung`] instead. With `at_end` no trial is live and none can join, so every
 /// rung counts as closed, also a synchronous one.
-pub(crate) fn next(definition: &Definition, state: &State, at_end: bool) -> Option<Ruling> {
+pub(crate) fn next(
+    definition: &Definition,
+    state: &State,
+    may_start: &dyn Fn(SizeId) -> bool,
+    at_end: bool,
+) -> Option<Ruling> {
     let scheduling = definition.promotes()?;
+    let can_start = |ruling: &Ruling| {
+        next_work(definition, state, ruling).is_some_and(|work| may_start(work.size))
+            && fits(definition, state, ruling)
+    };
     if state.finalist.is_some() {
-        return finalist(definition, state).filter(|ruling| fits(definition, state, ruling));
+        return finalist(definition, state).filter(can_start);
     }
     if scheduling == Scheduling::Synchronous && !at_end {
         return None;
     }
     let mut promotable = candidates(definition, state, at_end);
-    promotable.find(|ruling| fits(definition, state, ruling))
+    promotable.find(can_start)
 }
 
 /// Returns the promotion of the trial that reached the target, whatever its rank: it trains to its end. `None` if it has
@@ -186,17 +195,29 @@ pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
     }
     let waits = |trial: &Trial| trial.next_rung() > RungId(0) && trial.may_start(state.now);
     state.trials.values().any(waits)
-        || candidates(definition, state, false).any(|ruling| !fits(definition, state, &ruling))
+        || candidates(definition, state, false).any(|ruling| {
+            let may_fit =
+                |work: Work| definition.job.sizes.is_empty() || !is_out_of_reach(definition, state, work);
+            !fits(definition, state, &ruling) && next_work(definition, state, &ruling).is_some_and(may_fit)
+        })
 }
 
 /// Returns whether the cap allows the job of a promoted trial.
 fn fits(definition: &Definition, state: &State, promotion: &Ruling) -> bool {
-    let Ruling::Search(SearchRuling::TrialPromoted { trial, rung, .. }) = promotion else { return false };
-    let waiting = state.search.waiting.get(trial);
-    waiting.is_some_and(|trial| {
-        let work = Work::of_rung(definition, trial.bracket, rung.next(), trial.size);
-        Quote::of_promoted(definition, state, Work { own: trial.epoch_ms, ..work }).is_some()
-    })
+    let work = next_work(definition, state, promotion);
+    work.is_some_and(|work| Quote::of_promoted(definition, state, work).is_some())
+}
+
+/// Returns the work of the job of a promoted trial.
+fn next_work(definition: &Definition, state: &State, promotion: &Ruling) -> Option<Work> {
+    let Ruling::Search(SearchRuling::TrialPromoted { trial, .. }) = promotion else { return None };
+    state.search.waiting.get(trial).map(|trial| work_after(definition, trial))
+}
+
+/// Returns the work of the next job of a waiting trial.
+fn work_after(definition: &Definition, trial: &Waiting) -> Work {
+    let work = Work::of_rung(definition, trial.bracket, trial.rung.next(), trial.size);
+    Work { own: trial.epoch_ms, ..work }
 }
 
 /// Returns the best waiting trial of each rung that can be promoted: the highest level first, then by bracket and
@@ -327,6 +348,14 @@ pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
     let mut places =
         state.search.cohorts.iter().flat_map(|cohort| cohort.rungs().map(move |place| (cohort, place)));
     places.find_map(|(cohort, (number, rung))| {
+        let out_of_reach = |(trial, _): &&Arrival| {
+            let trial = state.search.waiting.get(trial);
+            trial.is_some_and(|trial| is_out_of_reach(definition, state, work_after(definition, trial)))
+        };
+        let is_active = state.status == Status::Active && state.finalist.is_none();
+        if is_active && let Some((trial, _)) = rung.waiting.iter().find(out_of_reach) {
+            return Some(ended_waiting(*trial, StopWhy::OutOfReach));
+        }
         // The worst waiting trial is the first that can be ruled out.
         let (_, (trial, value)) = rung.best_and_worst_waiting()?;
         let is_over = state.status != Status::Active || matches!(outlook, Outlook::Over(_));
@@ -344,8 +373,12 @@ pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlo
         } else {
             return None;
         };
-        Some(Ruling::Attempt(AttemptRuling::TrialFinished { job: None, trial, how: TrialEnd::Stopped(why) }))
+        Some(ended_waiting(trial, why))
     })
+}
+
+fn ended_waiting(trial: TrialId, why: StopWhy) -> Ruling {
+    Ruling::Attempt(AttemptRuling::TrialFinished { job: None, trial, how: TrialEnd::Stopped(why) })
 }
 
 /// Returns the most trials that can ever be promoted from a rung, as things stand; `None` if there is no such cohort, or

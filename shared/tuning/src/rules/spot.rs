@@ -27,6 +27,13 @@ pub(crate) fn interrupted(
     left.is_none_or(|left| worst <= left).then_some(StopWhy::Interruptions { count: job.interruptions() })
 }
 
+/// Returns the reason to cancel a job whose cluster size no quota of the account allows, if smaller ones may start.
+pub(crate) fn out_of_reach(definition: &Definition, state: &State, job: &Job) -> Option<StopWhy> {
+    let size = definition.job.size(job.order.instances);
+    (job.is_blocked_by_quota() && state.capacity.is_out_of_reach(definition, size))
+        .then_some(StopWhy::OutOfReach)
+}
+
 /// Returns the reason to cancel a job that a quota blocks, if its trial can continue on other instances.
 pub(crate) fn next_instances(
     definition: &Definition,

@@ -6,9 +6,9 @@ use search::{Configuration, Origin};
 
 use crate::definition::{Definition, INSTANCE_COUNT};
 use crate::log::fact::JobKey;
-use crate::log::ruling::{Launch, Order, Ruling};
+use crate::log::ruling::{Launch, Order, Ruling, SearchRuling};
 use crate::quote::runtime::Work;
-use crate::quote::{Quote, reserve};
+use crate::quote::{Quote, is_out_of_reach, reserve};
 use crate::rules::Outlook;
 use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
@@ -26,8 +26,11 @@ pub(crate) const START: Rule = Rule {
         let state = view.state;
         let retries = state.trials.values().filter_map(Trial::not_before);
         // Starts wait for both.
-        let postponed =
-            state.capacity.no_start_before.max(state.capacity.lack.as_ref().map(|lack| lack.until));
+        let capacity = &state.capacity;
+        let lacking = capacity.lacks.iter().map(|lack| lack.until);
+        let all_lack = view.definition.job.all_sizes().all(|size| capacity.lack_of(size).is_some());
+        let postponed = lacking.chain(capacity.no_start_before.filter(|_| !all_lack));
+        let postponed = postponed.map(|until| until.max(capacity.no_start_before.unwrap_or(until)));
         view.by_facts(retries.chain(postponed).chain(grant::retry_at(state)))
     },
     folds_first: nothing,
@@ -42,11 +45,14 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if crate::planted!(SearchAfterRefit) {
         continues = true;
     }
-    let mut next = further_attempt(definition, state)
-        .or_else(|| next_of_search(definition, state).filter(|_| continues))?;
+    let may_start = |size| !state.awaits_capacity(definition, size);
+    let mut next = further_attempt(definition, state, &may_start)
+        .or_else(|| next_of_search(definition, state, &may_start).filter(|_| continues))?;
     // A job that lacks instances blocks the jobs behind it, so that small clusters never starve a large one.
     if lacks_instances(definition, state, &next) {
-        return None;
+        let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next else { return None };
+        let waits = !definition.job.sizes.is_empty() && job.trial == state.search.next_trial;
+        return waits.then(|| drawn(state, job.trial, configuration, origin))?;
     }
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::Start { reservation, .. }) = &next
@@ -83,7 +89,7 @@ fn lacks_instances(definition: &Definition, state: &State, next: &Ruling) -> boo
 
 /// Returns whether the search has a further job that the cap allows, although starts may be held.
 pub(crate) fn has_next(definition: &Definition, state: &State) -> bool {
-    state.refit.is_none() && next_of_search(definition, state).is_some()
+    state.refit.is_none() && next_of_search(definition, state, &|_| true).is_some()
 }
 
 /// Returns whether enough jobs are left for a new trial in a bracket.
@@ -94,18 +100,22 @@ pub(crate) fn has_jobs(definition: &Definition, state: &State) -> bool {
 
 /// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
 /// once the refit was ordered, even if that frees money.
-fn next_of_search(definition: &Definition, state: &State) -> Option<Ruling> {
-    promote::next(definition, state, false)
+fn next_of_search(
+    definition: &Definition,
+    state: &State,
+    may_start: &dyn Fn(SizeId) -> bool,
+) -> Option<Ruling> {
+    promote::next(definition, state, may_start, false)
         .or_else(|| {
             let free = state.finalist.is_none()
                 && super::doubt(state).is_none()
                 && !promote::lacks_money(definition, state)
                 && !cut_trial_lacks_money(definition, state);
-            new_trial(definition, state).filter(|_| free)
+            new_trial(definition, state, may_start).filter(|_| free)
         })
         .or_else(|| {
             let over = state.trials.is_empty() && !state.money.awaits_bills();
-            over.then(|| promote::next(definition, state, true))?
+            over.then(|| promote::next(definition, state, may_start, true))?
         })
 }
 
@@ -134,16 +144,21 @@ pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
         && running < state.max_parallel(definition)
         && (running == 0 || !state.is_deferred_long())
         && !state.is_paused()
-        && !state.awaits_capacity()
+        && definition.job.all_sizes().any(|size| !state.awaits_capacity(definition, size))
         && limits.max_instances.is_none_or(|max| instances <= max)
         && state.capacity.no_start_before.is_none_or(|until| until <= state.now)
 }
 
-fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
+fn further_attempt(
+    definition: &Definition,
+    state: &State,
+    may_start: &dyn Fn(SizeId) -> bool,
+) -> Option<Ruling> {
     state.trials.iter().find_map(|(number, trial)| {
         let is_other = state.finalist.is_some_and(|finalist| finalist != *number);
         let waits_for_finalist = is_other && trial.refit().is_none();
-        if waits_for_finalist || !trial.may_start(state.now) {
+        let size = definition.size_of(&trial.configuration);
+        if waits_for_finalist || !trial.may_start(state.now) || !may_start(size) {
             return None;
         }
         let rung = trial.start_rung(definition);
@@ -173,7 +188,7 @@ fn further_attempt(definition: &Definition, state: &State) -> Option<Ruling> {
 /// Orders the first job of a new trial, in the open bracket that has started the smallest share of its trials. When
 /// money is short, the job may get a shorter limit than usual. [`start`] adds the configuration, unless that decides the
 /// cluster size.
-fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
+fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) -> bool) -> Option<Ruling> {
     let trial = state.search.next_trial;
     let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
     let bracket = BracketId::at(definition.plan().next_bracket_of(&state.search.joined, open)?);
@@ -182,7 +197,9 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
         let quote = Quote::of_promoted(definition, state, work(SizeId::default()))?;
         (quote, Configuration::default(), None)
     } else {
-        sized(definition, state, trial, work)?
+        let (quote, configuration, origin) = sized(definition, state, trial, may_start, work)?;
+        let Some(quote) = quote else { return drawn(state, trial, configuration, origin) };
+        (quote, configuration, origin)
     };
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
@@ -201,30 +218,44 @@ fn new_trial(definition: &Definition, state: &State) -> Option<Ruling> {
     }))
 }
 
-/// Draws a new trial with its cluster size, and quotes its job. A size that the rest of the cap cannot pay for becomes the
-/// next smaller one that it can, else the next larger one. Returns `None` while no such size can start.
+/// Records the configuration of a new trial that must wait; `None` if it is recorded.
+fn drawn(
+    state: &State,
+    trial: TrialId,
+    configuration: Configuration,
+    origin: Option<Origin>,
+) -> Option<Ruling> {
+    let is_known = state.search.drawn.as_ref().is_some_and(|(known, ..)| *known == trial);
+    let drawn = SearchRuling::TrialDrawn { trial, configuration, origin };
+    (!is_known).then_some(Ruling::Search(drawn))
+}
+
+/// Draws a new trial with its cluster size, and quotes its job; without a quote the trial waits for money. A size that
+/// cannot start becomes the next smaller one that can, else the next larger one: the rest of the cap or a quota is too
+/// small for it, or it lacks capacity. Returns `None` while no size can start.
 fn sized(
     definition: &Definition,
     state: &State,
     trial: TrialId,
+    may_start: &dyn Fn(SizeId) -> bool,
     work: impl Fn(SizeId) -> Work,
-) -> Option<(Quote, Configuration, Option<Origin>)> {
+) -> Option<(Option<Quote>, Configuration, Option<Origin>)> {
     let quote = |size| Quote::of_promoted(definition, state, work(size));
-    let may_fit = |size| {
-        let usual = Quote::of_usual(definition, state, work(size)).worst_case;
-        let all = usual.plus(reserve(definition, state));
-        state.may_free_money() && state.money.ledger.can_ever_fit(all)
-    };
-    let can_start = |size: &SizeId| quote(*size).is_some();
+    let may = |size: &SizeId| may_start(*size) && !is_out_of_reach(definition, state, work(*size));
+    let can_start = |size: &SizeId| may(size) && quote(*size).is_some();
     definition.job.all_sizes().find(can_start)?;
-    let (mut configuration, origin) = draw(definition, state, trial);
+    let known = state.search.drawn.clone().filter(|(known, ..)| *known == trial);
+    let (mut configuration, origin) = match known {
+        Some((_, configuration, origin)) => (configuration, origin),
+        None => draw(definition, state, trial),
+    };
     let drawn = definition.size_of(&configuration);
     let smaller = definition.job.all_sizes().rev().filter(|size| *size <= drawn);
     // A small cluster whose times are unknown may reserve more than a large one.
     let mut sizes = smaller.chain(definition.job.all_sizes().filter(|size| *size > drawn));
-    let size = sizes.find(|size| can_start(size) || may_fit(*size))?;
+    let size = sizes.find(|size| can_start(size) || (may(size) && state.may_free_money()))?;
     if let Some(count) = definition.job.sizes.get(size.index()).filter(|_| size != drawn) {
         configuration.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
     }
-    Some((quote(size)?, configuration, origin))
+    Some((quote(size), configuration, origin))
 }

@@ -32,6 +32,7 @@ fn order(definition: &Definition, state: &State) -> Option<Ruling> {
         }
         let elsewhere = || {
             spot::interrupted(definition, state, trial, job)
+                .or_else(|| spot::out_of_reach(definition, state, job))
                 .or_else(|| spot::next_instances(definition, state, trial, job))
                 .or_else(|| spot::blocked_by_quota(state, key, job))
         };

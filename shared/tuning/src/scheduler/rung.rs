@@ -61,6 +61,12 @@ impl Rung {
         }
     }
 
+    /// Ranks an arrival that can never be promoted behind all others, as if it had failed.
+    pub(crate) fn forfeit(&mut self, direction: Direction, trial: TrialId) {
+        self.arrivals.retain(|(other, _)| *other != trial);
+        self.arrive(direction, (trial, None));
+    }
+
     pub(crate) fn add_continued(&mut self, more: u32) {
         self.continued = self.continued.saturating_add(more);
     }

@@ -28,10 +28,12 @@ pub struct Capacity {
     pub no_start_before: Option<Time>,
     /// Set while starts are deferred and nothing runs.
     pub deferral: Option<Deferral>,
-    /// Set while jobs get no instances.
-    pub lack: Option<Lack>,
+    /// The cluster sizes whose jobs get no instances, once each.
+    pub lacks: Vec<Lack>,
     /// Until when each instance choice counts as lacking capacity, by index.
     pub no_capacity_until: Vec<Time>,
+    /// The instance choices whose quota is smaller than one job, by the latest answer about each.
+    pub below_need: Vec<ChoiceId>,
 }
 
 /// No job runs, and starts are deferred.
@@ -45,9 +47,11 @@ pub struct Deferral {
     pub last_answer: Option<String>,
 }
 
-/// Jobs get no instances.
+/// Jobs of a cluster size get no instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lack {
+    /// The cluster size.
+    pub size: SizeId,
     /// Since when no job has had instances, if none has them now.
     pub since: Time,
     /// How many probes in a row got no instances; 1 for the jobs with which the lack began.
@@ -76,7 +80,44 @@ impl Capacity {
     /// most instance types, and no wait helps. A tuning with several instance types tries them all.
     pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
         let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
-        (!definition.job.has_fallbacks() && is_below_need(answer)).then_some(answer)
+        let mut choices = definition.job.choices();
+        let none_fits = !definition.job.has_fallbacks() && choices.all(|choice| self.is_below_need(choice));
+        none_fits.then_some(answer)
+    }
+
+    fn is_below_need(&self, choice: ChoiceId) -> bool {
+        self.below_need.contains(&choice)
+    }
+
+    /// Returns whether quotas are too small for a cluster size on every instance type, but not for all sizes.
+    pub(crate) fn is_out_of_reach(&self, definition: &Definition, size: SizeId) -> bool {
+        let below = |size| definition.job.choices_of(size).all(|choice| self.is_below_need(choice));
+        !self.below_need.is_empty() && below(size) && !definition.job.all_sizes().all(below)
+    }
+
+    /// Records the latest answer about the quota of an instance choice; `None` = the job was accepted.
+    pub(crate) fn note_quota(&mut self, choice: ChoiceId, answer: Option<&str>) {
+        self.below_need.retain(|other| *other != choice);
+        if answer.is_some_and(is_below_need) {
+            self.below_need.push(choice);
+        }
+    }
+
+    /// Returns the lack of capacity of a cluster size.
+    pub(crate) fn lack_of(&self, size: SizeId) -> Option<&Lack> {
+        self.lacks.iter().find(|lack| lack.size == size)
+    }
+
+    /// Returns the lack of capacity that has lasted longest.
+    pub fn longest_lack(&self) -> Option<&Lack> {
+        self.lacks.iter().min_by_key(|lack| lack.since)
+    }
+
+    /// Begins the wait for capacity anew at `at`, unless it began later.
+    pub(crate) fn wait_from(&mut self, at: Time) {
+        for lack in &mut self.lacks {
+            lack.since = lack.since.max(at);
+        }
     }
 
     /// Records that an instance choice lacks capacity, for a while; only where there is another choice.
@@ -98,27 +139,33 @@ impl State {
     }
 
     /// Updates the lack of capacity after a fact of time `at` changed job `key`, which had these instances before.
-    pub(crate) fn note_instances(&mut self, key: JobKey, before: Instances, at: Time) {
+    pub(crate) fn note_instances(
+        &mut self,
+        definition: &Definition,
+        key: JobKey,
+        before: Instances,
+        at: Time,
+    ) {
         let Some(job) = self.job(key) else { return };
         let (after, instances_at) = (Instances::of(job), job.instances_at());
-        let Some(lack) = &mut self.capacity.lack else { return };
+        let size = definition.job.size(job.order.instances);
         let gained = (!before.had && after.had) || (!before.regained && after.regained);
-        if gained && instances_at >= Some(lack.failed_at) {
-            self.capacity.lack = None;
-            return;
+        let ends = |lack: &Lack| lack.size == size && instances_at >= Some(lack.failed_at);
+        self.capacity.lacks.retain(|lack| !(gained && ends(lack)));
+        if let Some(shown) = instances_at {
+            self.capacity.wait_from(shown);
         }
-        lack.since = instances_at.map_or(lack.since, |shown| lack.since.max(shown));
         if before.has && !after.has {
-            lack.since = lack.since.max(at);
+            self.capacity.wait_from(at);
         }
     }
 
-    /// Holds starts, since a job that was ordered at `ordered` has just ended for lack of capacity.
+    /// Holds the starts of a cluster size, since a job that was ordered at `ordered` has just ended for lack of capacity.
     ///
     /// Only a probe doubles the wait: the jobs with which a lack begins end at about the same time.
-    pub(crate) fn hold_for_capacity(&mut self, ordered: Time) {
+    pub(crate) fn hold_for_capacity(&mut self, size: SizeId, ordered: Time) {
         let at = self.now;
-        let (since, probes, published) = match &self.capacity.lack {
+        let (since, probes, published) = match self.capacity.lack_of(size) {
             Some(lack) => {
                 let probe = ordered > lack.failed_at;
                 (lack.since, lack.probes.saturating_add(u32::from(probe)), lack.published)
@@ -126,19 +173,23 @@ impl State {
             None => (at, 1, false),
         };
         let wait = RETRY_BACKOFF.doubled(probes.saturating_sub(1)).min(RETRY_BACKOFF_MAX);
-        self.capacity.lack = Some(Lack { since, probes, failed_at: at, until: at + wait, published });
+        self.capacity.lacks.retain(|lack| lack.size != size);
+        self.capacity.lacks.push(Lack { size, since, probes, failed_at: at, until: at + wait, published });
     }
 
-    /// Returns whether lack of capacity holds starts now: until the next probe is due, and while a job still waits for
-    /// its instances.
-    pub(crate) fn awaits_capacity(&self) -> bool {
-        let mut waiting = self.jobs().filter(|(_, _, job)| job.holds_slot() && !job.has_instances());
-        self.capacity.lack.as_ref().is_some_and(|lack| lack.until > self.now || waiting.next().is_some())
+    /// Returns whether lack of capacity holds the starts of a cluster size now: until the next probe is due, and while a
+    /// job of this size still waits for its instances.
+    pub(crate) fn awaits_capacity(&self, definition: &Definition, size: SizeId) -> bool {
+        let waits = |job: &Job| {
+            job.holds_slot() && !job.has_instances() && definition.job.size(job.order.instances) == size
+        };
+        let waiting = || self.jobs().any(|(_, _, job)| waits(job));
+        self.capacity.lack_of(size).is_some_and(|lack| lack.until > self.now || waiting())
     }
 
-    /// Returns the lack of capacity in which no job of the tuning has instances.
+    /// Returns the longest lack of capacity if no job of the tuning has instances.
     fn lack_without_instances(&self) -> Option<&Lack> {
-        self.capacity.lack.as_ref().filter(|_| !self.has_instances())
+        self.capacity.longest_lack().filter(|_| !self.has_instances())
     }
 
     /// Returns when the wait for capacity expires; `None` while a job has instances.
@@ -166,7 +217,7 @@ impl State {
 
     /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
     pub(crate) fn unpublished_lack(&self) -> Option<Time> {
-        let lack = self.capacity.lack.as_ref().filter(|lack| !lack.published && self.lacks_capacity_long());
+        let lack = self.capacity.longest_lack().filter(|lack| !lack.published && self.lacks_capacity_long());
         lack.map(|lack| lack.since)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyperband::plan::BracketPlan;
-use search::History;
+use search::{Configuration, History, Origin};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, Scheduling};
@@ -20,6 +20,8 @@ const MANY_VALUES: u32 = 10;
 pub struct Search {
     /// The number of the next new trial.
     pub next_trial: TrialId,
+    /// A new trial that waits for instances or money, its configuration and its origin.
+    pub drawn: Option<(TrialId, Configuration, Option<Origin>)>,
     /// How many trials joined each bracket.
     pub joined: Vec<u32>,
     /// The trials that are compared with each other, and their rungs.

@@ -22,6 +22,9 @@ pub struct Timings {
     pub epoch_sizes: Vec<SizeId>,
     /// The time from the start of billing to the line of the first epoch, one entry per job.
     pub startup_ms: Vec<Millis>,
+    /// The cluster size of each of these jobs, where the search chooses it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub startup_sizes: Vec<SizeId>,
     /// The time from the line of the last epoch to the end, one entry per job that was to train to `MaxResource` and
     /// completed or was ended there.
     pub tail_ms: Vec<Millis>,
@@ -63,12 +66,15 @@ impl Timings {
     ) {
         if let Some(time) = epoch {
             push(&mut self.epoch_ms, time);
-            if let Some(size) = size {
-                push(&mut self.epoch_sizes, size);
-            }
         }
         if let Some(time) = startup {
             push(&mut self.startup_ms, time);
+        }
+        if let Some(size) = size.filter(|_| epoch.is_some()) {
+            push(&mut self.epoch_sizes, size);
+        }
+        if let Some(size) = size.filter(|_| startup.is_some()) {
+            push(&mut self.startup_sizes, size);
         }
         if let Some(time) = tail {
             push(if goal == Goal::Last { &mut self.tail_ms } else { &mut self.rung_tail_ms }, time);

@@ -74,12 +74,12 @@ fn the_hold_ends_when_a_job_gets_instances() {
     check_next(run, &[time_passed(91)], &["start 0-0-2"]);
     check_next(run, &[started(92, attempt(0, 2))], &[]);
     check_next(run, &[training(100, attempt(0, 2))], &["start 1-0-2"]);
-    assert_eq!(run.state.capacity.lack, None);
+    assert_eq!(run.state.capacity.lacks, []);
     // A fact from before the lack shows nothing about the present.
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[described(60, job(0), CapacityError, 0)]);
     check_next(run, &[training(50, job(1))], &[]);
-    assert!(run.state.capacity.lack.is_some());
+    assert!(!run.state.capacity.lacks.is_empty());
 }
 
 /// Today's promise of the six hours: no trial, no training job and no money is lost.
@@ -197,7 +197,7 @@ fn regression_the_end_of_a_job_shows_that_it_had_instances() {
         message: None,
     };
     run.take(&[recorded(70, fact)]);
-    assert_eq!(run.state.capacity.lack, None);
+    assert_eq!(run.state.capacity.lacks, []);
 }
 
 /// An interrupted job got instances again and completed; only its end was reported. The tuning ended for lack of
@@ -213,7 +213,7 @@ fn regression_the_end_of_an_interrupted_job_shows_that_it_had_instances_again() 
     run.take(&[state(20, JobPhase::Interrupted, None)]);
     run.take(&[described(60, job(0), CapacityError, 0)]);
     run.take(&[state(70, JobPhase::Ended(Completed), Some(at(70)))]);
-    assert_eq!(run.state.capacity.lack, None);
+    assert_eq!(run.state.capacity.lacks, []);
 }
 
 #[test]

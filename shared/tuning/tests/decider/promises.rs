@@ -181,7 +181,11 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
                 Ruling::Attempt(AttemptRuling::TrialFinished { trial, how: TrialEnd::Failed(_), .. }) => {
                     failed.insert(*trial);
                 }
-                Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+                Ruling::Search(
+                    SearchRuling::TrialDrawn { .. }
+                    | SearchRuling::RungReached { .. }
+                    | SearchRuling::TrialPromoted { .. },
+                )
                 | Ruling::Attempt(_)
                 | Ruling::Booking(_)
                 | Ruling::TuningEnding { .. }

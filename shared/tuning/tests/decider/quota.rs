@@ -130,7 +130,7 @@ fn a_refit_also_waits_for_the_quota_for_at_most_a_day() {
 }
 
 /// Returns a deferral with SageMaker's answer.
-fn answered(seconds: i64, key: JobKey, limit: u32, needed: u32) -> Recorded {
+pub(crate) fn answered(seconds: i64, key: JobKey, limit: u32, needed: u32) -> Recorded {
     let reason = format!(
         "a limit of the account is reached: The account-level service limit 'ml.m5.large for training job usage' is \
          {limit} Instances, with current utilization of 0 Instances and a request delta of {needed} Instances. Please \

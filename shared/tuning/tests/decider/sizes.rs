@@ -6,17 +6,20 @@ use proptest::prelude::*;
 use search::{Configuration, Domain, Parameter, Space};
 use tuning::definition::{Definition, INSTANCE_COUNT, Instances, Scheduling};
 use tuning::log::fact::JobEnd::{CapacityError, Completed};
+use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
 use tuning::unit::ids::SizeId;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Millis;
 
 use crate::histories::{definitions, faults};
+use crate::quota::answered;
 use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::service::Faults;
 use crate::support::world::World;
 use crate::support::{cases, check, check_next};
+use crate::waits::{done, on, two_rungs};
 
 /// Returns `definition` with the cluster sizes 1, 2 and 4, which the first trials have in the order of `first`.
 fn sized(definition: Definition, first: &[u32]) -> Definition {
@@ -95,6 +98,7 @@ fn a_large_cluster_blocks_the_jobs_behind_it_until_it_has_its_instances() {
     definition.limits.max_instances = Some(5);
     let mut run = begun(&definition);
     assert_eq!(live(&run), [(0, 1, 1), (1, 2, 2)], "four more would be seven");
+    assert_eq!(run.state.search.drawn.as_ref().map(|(trial, ..)| trial.0), Some(2));
     let done = [logged(10, job(1), 1, 0.5), described(20, job(1), Completed, 30)];
     check_next(&mut run, &done, &["trial 1 completed", "start 2-0-1 on choice 2"]);
     check_next(&mut run, &[time_passed(30)], &[]);
@@ -126,6 +130,78 @@ fn a_lack_of_capacity_changes_the_instance_type_and_not_the_size() {
         "start 0-0-2 on choice 4",
     ];
     check(&definition, &[submitted()], &[described(20, job(0), CapacityError, 0)], &expect);
+}
+
+/// Each fact drew the waiting trial again, until it had a size that could start.
+#[test]
+fn a_trial_that_waits_for_instances_keeps_its_configuration() {
+    let mut definition = sized(jobs(9, 2), &[4, 4]);
+    definition.limits.max_instances = Some(5);
+    let mut run = Run::new(&definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1 on choice 2", "trial 1 is drawn: \"4\""]);
+    // A further draw would give a smaller size.
+    run.definition.initial = sized(jobs(9, 2), &[4, 1]).initial;
+    run.take(&[logged(10, job(0), 1, 0.5)]);
+    run.take(&[described(20, job(0), Completed, 30)]);
+    assert_eq!(live(&run).first(), Some(&(1, 4, 4)));
+}
+
+/// One size without capacity held the starts of all sizes.
+#[test]
+fn a_size_without_capacity_holds_only_its_own_trials() {
+    let mut run = begun(&sized(random(9, 1), &[4, 1, 4, 2]));
+    let lack = [described(20, job(0), CapacityError, 0)];
+    check_next(&mut run, &lack, &["retry after 0-0-1: Capacity, from 50", "start 1-0-1"]);
+    let done = [logged(30, job(1), 1, 0.5), described(40, job(1), Completed, 30)];
+    // Trial 2 was drawn with four instances.
+    check_next(&mut run, &done, &["trial 1 completed", "start 2-0-1 on choice 1"]);
+    let done = [logged(45, job(2), 1, 0.5), described(50, job(2), Completed, 30)];
+    check_next(&mut run, &done, &["trial 2 completed", "start 0-0-2 on choice 2"]);
+}
+
+/// A quota below one size failed the whole tuning.
+#[test]
+fn a_quota_below_a_size_leaves_the_smaller_ones() {
+    let mut run = begun(&sized(random(9, 1), &[4, 4, 4]));
+    check_next(&mut run, &[answered(5, job(0), 2, 4)], &["stop 0-0-1: out of reach"]);
+    let expect = ["trial 0 never started", "start 1-0-1 on choice 1"];
+    check_next(&mut run, &[never_started(6, job(0))], &expect);
+    // Two instances are in use elsewhere, so the quota is not too small.
+    check_next(&mut run, &[answered(7, job(1), 2, 2)], &[]);
+
+    let mut none = begun(&sized(random(9, 1), &[4, 2, 1]));
+    check_next(&mut none, &[answered(5, job(0), 0, 4)], &["stop 0-0-1: out of reach"]);
+    check_next(&mut none, &[never_started(6, job(0))], &["trial 0 never started", "start 1-0-1 on choice 1"]);
+    check_next(&mut none, &[answered(7, job(1), 0, 2)], &["stop 1-0-1: out of reach"]);
+    check_next(&mut none, &[never_started(8, job(1))], &["trial 1 never started", "start 2-0-1"]);
+    let ending = none.take(&[answered(9, job(2), 0, 1)]);
+    assert!(matches!(ending.first(), Some(Ruling::TuningEnding { why: EndReason::Failed(_) })), "{ending:?}");
+}
+
+/// A waiting trial that the cap could never continue blocked its rung, and all new trials.
+#[test]
+fn a_waiting_trial_that_the_cap_can_never_continue_makes_room_for_a_smaller_one() {
+    let mut definition = sized(two_rungs(100, Scheduling::Asynchronous), &[4, 1, 1, 1]);
+    definition.limits.max_parallel = 2;
+    definition.cap = Some(MicroUsd(5_500 * SECOND));
+    let mut run = Run::new(&definition);
+    run.state.results.timings.epoch_ms = vec![Millis(100_000); 5];
+    run.state.results.timings.epoch_sizes = vec![SizeId::at(0); 5];
+    run.state.results.timings.startup_ms = vec![Millis(0); 5];
+    check_next(&mut run, &[submitted()], &["start 0-0-1 to 4 on choice 2", "start 1-0-1 to 9"]);
+    let mut first = done(10, on(0, 0), 4, 0.9);
+    first[1] = described(11, on(0, 0), Completed, 670);
+    check_next(
+        &mut run,
+        &first,
+        &["trial 0 waits at rung 0.0, epoch 4", "trial 0 stopped: out of reach", "start 2-0-1 to 4"],
+    );
+    let expect = [
+        "trial 2 waits at rung 0.0, epoch 4",
+        "trial 2 promoted from rung 0.0 to 9: 1 of 2, best 1",
+        "start 2-1-2 to 9",
+    ];
+    check_next(&mut run, &done(20, on(2, 0), 4, 0.1), &expect);
 }
 
 /// Plays a history, and returns the numbers of instances of the jobs of each trial.

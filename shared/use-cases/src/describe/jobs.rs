@@ -64,6 +64,7 @@ pub fn stop_word(why: StopWhy) -> String {
         StopWhy::Interruptions { .. } => "Interruptions".to_owned(),
         StopWhy::NextInstances => "NextInstances".to_owned(),
         StopWhy::Quota => "Quota".to_owned(),
+        StopWhy::OutOfReach => "OutOfReach".to_owned(),
         StopWhy::TuningEnding => "TuningEnding".to_owned(),
         StopWhy::TargetReached { .. } => "TargetReached".to_owned(),
         StopWhy::Requested => "Requested".to_owned(),

@@ -10,18 +10,18 @@ use wire::describe::{ClusterSize, finite, seconds_of};
 /// Returns a row for each cluster size, ascending; none where all jobs have one size.
 pub(super) fn sizes(definition: &Definition, state: &State) -> Vec<ClusterSize> {
     let timings = &state.results.timings;
-    let epoch = |size: SizeId| {
-        let of_size = timings.epoch_ms.iter().zip(&timings.epoch_sizes).filter(|(_, of)| **of == size);
-        median(of_size.map(|(time, _)| *time))
+    let of_size = |times: &[Millis], of: &[SizeId], size: SizeId| {
+        median(times.iter().zip(of).filter(|(_, of)| **of == size).map(|(time, _)| *time))
     };
-    let startup = median(timings.startup_ms.iter().copied());
+    let epoch = |size: SizeId| of_size(&timings.epoch_ms, &timings.epoch_sizes, size);
+    let startup = |size: SizeId| of_size(&timings.startup_ms, &timings.startup_sizes, size);
     let tail = median(timings.tail_ms.iter().copied()).unwrap_or(Millis::ZERO);
     let alone = definition.job.sizes.first().filter(|count| **count == 1).and_then(|_| epoch(SizeId(0)));
     let row = |(index, count): (usize, &u32)| {
         let size = SizeId::at(index);
         let result = state.results.sizes.get(index).copied().unwrap_or_default();
         let epoch = epoch(size);
-        let training = epoch.zip(startup).zip(definition.max_resource());
+        let training = epoch.zip(startup(size)).zip(definition.max_resource());
         // The first epoch is part of a start-up.
         let training =
             training.map(|((epoch, startup), all)| startup + epoch * all.0.saturating_sub(1) + tail);

@@ -49,7 +49,11 @@ impl Trail<'_> {
             {
                 Some(NewEntry::new(Kind::ResourceRepeated, Some(*job), words::repeated(*had, *from)))
             }
-            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialJudged { .. })
+            Ruling::Search(
+                SearchRuling::TrialDrawn { .. }
+                | SearchRuling::RungReached { .. }
+                | SearchRuling::TrialJudged { .. },
+            )
             | Ruling::Attempt(_)
             | Ruling::Booking(_)
             | Ruling::TuningEnding { .. }

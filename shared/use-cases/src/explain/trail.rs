@@ -187,7 +187,9 @@ impl<'a> Trail<'a> {
             Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) if *trial == self.trial => {
                 Some(self.finished(state, *job, how))
             }
-            Ruling::Booking(_)
+            // Its start explains the configuration.
+            Ruling::Search(SearchRuling::TrialDrawn { .. })
+            | Ruling::Booking(_)
             | Ruling::Attempt(AttemptRuling::AttemptAwaited { .. } | AttemptRuling::TrialFinished { .. })
             | Ruling::TuningEnding { .. } => None,
             Ruling::Order(order) => self.entry_for_order(state, order),

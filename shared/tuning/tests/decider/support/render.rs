@@ -16,6 +16,9 @@ pub(crate) fn render(ruling: &Ruling) -> String {
             let place = format!("{} of {}", verdict.rank + 1, verdict.seen);
             format!("trial {trial} {word} at rung {bracket}.{rung}, epoch {resource}: {place}")
         }
+        Ruling::Search(SearchRuling::TrialDrawn { trial, configuration, .. }) => {
+            format!("trial {trial} is drawn: {:?}", configuration.get("InstanceCount").unwrap_or_default())
+        }
         Ruling::Search(SearchRuling::RungReached { trial, bracket, rung, resource, .. }) => {
             format!("trial {trial} waits at rung {bracket}.{rung}, epoch {resource}")
         }
@@ -97,6 +100,7 @@ fn stop(why: StopWhy) -> String {
         StopWhy::PastLevel { level } => format!("past level {level}"),
         StopWhy::NextInstances => "other instances".to_owned(),
         StopWhy::Quota => "quota".to_owned(),
+        StopWhy::OutOfReach => "out of reach".to_owned(),
         StopWhy::Interruptions { count } => format!("{count} interruptions"),
         StopWhy::MaxResource => "max resource".to_owned(),
         StopWhy::Requested => "requested".to_owned(),

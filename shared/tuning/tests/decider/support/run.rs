@@ -236,7 +236,11 @@ impl Run {
             Ruling::Attempt(AttemptRuling::TrialFinished { trial, .. }) => {
                 assert!(self.ended.insert(*trial), "trial {trial} ends twice");
             }
-            Ruling::Search(SearchRuling::TrialJudged { .. } | SearchRuling::RungReached { .. })
+            Ruling::Search(
+                SearchRuling::TrialDrawn { .. }
+                | SearchRuling::TrialJudged { .. }
+                | SearchRuling::RungReached { .. },
+            )
             | Ruling::Attempt(
                 AttemptRuling::ResourceRepeated { .. } | AttemptRuling::AttemptAwaited { .. },
             )

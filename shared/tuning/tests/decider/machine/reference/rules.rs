@@ -226,9 +226,13 @@ impl Reference {
                 assert_eq!(self.criterion(now), Some(why.word()), "{why:?}");
                 self.phase = Phase::Ending(why.word());
             }
-            // These tunings promote nothing, capture epochs, set no silence limit, keep no pools and have no monthly cap. No
+            // These tunings have one cluster size, promote nothing, capture epochs, set no silence limit, keep no pools and have no monthly cap. No
             // fact shows since when a job runs.
-            Ruling::Search(SearchRuling::RungReached { .. } | SearchRuling::TrialPromoted { .. })
+            Ruling::Search(
+                SearchRuling::TrialDrawn { .. }
+                | SearchRuling::RungReached { .. }
+                | SearchRuling::TrialPromoted { .. },
+            )
             | Ruling::Attempt(AttemptRuling::ResourceRepeated { .. })
             | Ruling::Booking(Booking::ReservationExtended { .. } | Booking::PoolClosed { .. }) => {
                 panic!("unexpected: {ruling:?}")
