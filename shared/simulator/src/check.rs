@@ -59,6 +59,8 @@ pub(crate) struct Checker {
     pub(crate) rulings: BTreeMap<&'static str, u64>,
     /// Changes of limits that are stored as facts.
     changes: limits::Stored,
+    /// Jobs whose last bill a stored fact confirms.
+    pub(crate) confirmed: BTreeSet<(String, JobKey)>,
     /// Number of judgements by the value that the program logged at that epoch.
     pub(crate) judged_exactly: u64,
     /// Number of judgements by the value of another epoch.
@@ -235,6 +237,7 @@ impl Checker {
             violations: Vec::new(),
             rulings: BTreeMap::new(),
             changes: limits::Stored::new(),
+            confirmed: BTreeSet::new(),
             judged_exactly: 0,
             judged_by_other_epoch: 0,
             steps: 0,
@@ -288,10 +291,15 @@ impl Checker {
             let Some(new) = change.new.as_ref().filter(|_| change.old.is_none()) else {
                 return Err(format!("fact {pk}/{sk} was changed or deleted after it was written"));
             };
-            if let Ok(recorded) = stored::fact(new)
-                && matches!(recorded.fact, Fact::LimitsChanged { .. })
-            {
-                self.changes.insert((id.to_owned(), recorded.key.clone()), (now, recorded));
+            let Ok(recorded) = stored::fact(new) else { return Ok(()) };
+            match &recorded.fact {
+                Fact::LimitsChanged { .. } => {
+                    self.changes.insert((id.to_owned(), recorded.key.clone()), (now, recorded));
+                }
+                Fact::BillsConfirmed { bills } => {
+                    self.confirmed.extend(bills.iter().map(|(job, _)| (id.to_owned(), *job)));
+                }
+                _ => {}
             }
         }
         if let Some(id) = pk.strip_prefix(stored::ACTION_PREFIX) {

@@ -411,8 +411,11 @@ impl World {
 
     /// Records that process `task` has received this bill.
     pub(crate) fn begin_reading(&mut self, task: u64, description: &Description) {
-        let index = self.training.find(&description.name, self.now);
-        if let (Ok(index), Some(seconds)) = (index, description.billable_seconds) {
+        let Ok(index) = self.training.find(&description.name, self.now) else { return };
+        let job = &self.training.jobs[index];
+        // A bill that rises after its confirmation was stored is not read again.
+        let confirmed = self.check.confirmed.contains(&(job.id.clone(), job.key));
+        if let Some(seconds) = description.billable_seconds.filter(|_| !confirmed) {
             self.training.readings.push((task, index, seconds));
         }
     }
