@@ -9,7 +9,7 @@ mod setting;
 mod simulation;
 mod table;
 
-pub use measure::{Best, Checkpoint, Outcome};
+pub use measure::{Best, Checkpoint, Improvement, Outcome};
 pub use service::noise;
 pub use setting::{Setting, milliseconds, seconds};
 pub use simulation::{simulate, simulate_steps};

@@ -38,12 +38,27 @@ pub struct Outcome {
     pub jobs_cut: u32,
     /// Mean time from the arrival of a trial at its rung to the start of its promotion; `None` without promotions.
     pub promotion_wait_seconds: Option<f64>,
+    /// Billed time, summed over all instances, in seconds.
+    pub instance_seconds: f64,
     /// Why the tuning ended, as one word.
     pub end_reason: String,
     /// The state at fixed times.
     pub checkpoints: Vec<Checkpoint>,
     /// The configuration with the best value; `None` without a value.
     pub best: Option<Best>,
+    /// Each new best value, in the order of time.
+    pub improvements: Vec<Improvement>,
+}
+
+/// A new best value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Improvement {
+    /// The time, in seconds.
+    pub seconds: f64,
+    /// Billed time up to then, summed over all instances, in seconds.
+    pub instance_seconds: f64,
+    /// The recorded value.
+    pub value: f64,
 }
 
 /// The state of a tuning at a time.
@@ -88,6 +103,7 @@ struct Running {
     start: i64,
     /// The start-up times of its runs: begin and length.
     startups: Vec<(i64, i64)>,
+    instances: u32,
     is_cut: bool,
 }
 
@@ -119,6 +135,9 @@ pub(crate) struct Measure<'t> {
     running: BTreeMap<JobKey, Running>,
     /// Billed and start-up time of ended jobs, in ms.
     billed: (i64, i64),
+    /// Their billed time, summed over all instances, in ms.
+    instance_ms: i64,
+    improvements: Vec<Improvement>,
     /// Busy time of all workers up to `now`, in ms.
     busy: i64,
     /// When the last job started, and the busy time up to then.
@@ -158,6 +177,8 @@ impl<'t> Measure<'t> {
             best_full: None,
             running: BTreeMap::new(),
             billed: (0, 0),
+            instance_ms: 0,
+            improvements: Vec::new(),
             busy: 0,
             last_start: (0, 0),
         }
@@ -199,13 +220,13 @@ impl<'t> Measure<'t> {
         job: JobKey,
         bracket: usize,
         configuration: &Configuration,
-        is_cut: bool,
+        (instances, is_cut): (u32, bool),
     ) {
         self.jobs = self.jobs.saturating_add(1);
         let without = self.without_verdicts.get(bracket).copied().unwrap_or(false);
         self.is_unopposed.entry(job.trial).or_insert(without);
         self.configurations.entry(job.trial).or_insert_with(|| configuration.clone());
-        self.running.insert(job, Running { start: self.now, startups: Vec::new(), is_cut });
+        self.running.insert(job, Running { start: self.now, startups: Vec::new(), instances, is_cut });
         self.last_start = (self.now, self.busy);
         if let Some(arrived) = self.arrived.remove(&job.trial) {
             let (promotions, waited) = self.promotions;
@@ -229,6 +250,8 @@ impl<'t> Measure<'t> {
         self.unopposed = self.unopposed.saturating_add(u64::from(unopposed));
         if self.best.is_none_or(|best| self.is_better(reported, best.reported)) {
             self.best = Some(Incumbent { reported, recorded, last, trial: job.trial });
+            let (now, so_far) = (seconds(self.now), seconds(self.instance_ms_so_far()));
+            self.improvements.push(Improvement { seconds: now, instance_seconds: so_far, value: recorded });
         }
         if epoch >= self.table.max_resource {
             self.at_max.insert(job.trial);
@@ -240,9 +263,16 @@ impl<'t> Measure<'t> {
 
     pub(crate) fn ends(&mut self, job: JobKey, end: JobEnd) {
         let Some(running) = self.running.remove(&job) else { return };
+        self.instance_ms = self.instance_ms.saturating_add(running.instance_ms(self.now));
         let (billed, startup) = running.billed(self.now);
         self.billed = (self.billed.0.saturating_add(billed), self.billed.1.saturating_add(startup));
         self.cut = self.cut.saturating_add(u32::from(running.is_cut && end == JobEnd::MaxRuntime));
+    }
+
+    /// Returns the billed time so far, summed over all instances, in ms.
+    fn instance_ms_so_far(&self) -> i64 {
+        let running = self.running.values().map(|running| running.instance_ms(self.now));
+        running.fold(self.instance_ms, i64::saturating_add)
     }
 
     fn is_better(&self, value: f64, than: f64) -> bool {
@@ -289,17 +319,24 @@ impl<'t> Measure<'t> {
             trials_at_max: u32::try_from(self.at_max.len()).unwrap_or(u32::MAX),
             jobs_cut: self.cut,
             promotion_wait_seconds: (promotions > 0).then(|| seconds(waited) / f64::from(promotions)),
+            instance_seconds: seconds(self.instance_ms_so_far()),
             end_reason: end_reason(state),
             best: self.best.map(|best| Best {
                 hyperparameters: self.configurations.get(&best.trial).cloned().unwrap_or_default().0,
                 value: best.recorded,
             }),
             checkpoints: self.checkpoints,
+            improvements: self.improvements,
         }
     }
 }
 
 impl Running {
+    /// Returns the billed time up to `now`, summed over all instances, in ms.
+    fn instance_ms(&self, now: i64) -> i64 {
+        now.saturating_sub(self.start).saturating_mul(i64::from(self.instances))
+    }
+
     /// Returns the billed time and the start-up time up to `now`, in ms.
     fn billed(&self, now: i64) -> (i64, i64) {
         let startups = self.startups.iter().map(|(at, length)| (*length).min(now.saturating_sub(*at)).max(0));

@@ -184,10 +184,17 @@ impl Simulation<'_> {
         self.happens(Fact::JobStarted { job: *key });
         if !self.rows.contains_key(&key.trial) {
             let point = self.table.point(configuration)?;
+            let count = self.definition.job.instances(launch.instances).count;
+            let fits = |row: usize| self.table.is_of(row, count);
+            if !(0..self.table.rows.len()).any(fits) {
+                return Err(TableError::UnknownCount(count));
+            }
             let taken =
                 |row: usize| self.setting.unique_rows && self.rows.values().any(|other| *other == row);
-            let row =
-                self.table.nearest(&point, |row| !taken(row)).ok_or(TableError::UsedUp(self.rows.len()))?;
+            let row = self
+                .table
+                .nearest(&point, |row| fits(row) && !taken(row))
+                .ok_or(TableError::UsedUp(self.rows.len()))?;
             self.rows.insert(key.trial, row);
         }
         let outage = self.setting.capacity_outage.as_ref();
@@ -202,7 +209,8 @@ impl Simulation<'_> {
             return Ok(());
         }
         let is_cut = limits.max_runtime_seconds < self.definition.job.max_runtime_seconds;
-        self.measure.starts(*key, bracket.index(), configuration, is_cut);
+        let instances = self.definition.job.instances(launch.instances).count;
+        self.measure.starts(*key, bracket.index(), configuration, (instances, is_cut));
         self.run(*key);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Tables of recorded learning curves, and the nearest recorded configuration.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
@@ -7,6 +8,7 @@ use search::Configuration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
+use tuning::definition::INSTANCE_COUNT;
 
 /// Largest table after decompression, in bytes.
 const TABLE_BYTES_MAX: u64 = 256 << 20;
@@ -34,6 +36,8 @@ pub struct Row {
     pub seconds_per_epoch: f64,
     /// The value after each epoch.
     pub values: Vec<f64>,
+    /// The number of instances that trained it; `None` = the table has one size of cluster.
+    count: Option<u32>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -65,6 +69,7 @@ struct RowFile {
     hyperparameters: Map<String, Value>,
     seconds_per_epoch: f64,
     values: Vec<f64>,
+    instance_count: Option<u32>,
 }
 
 /// Why a table could not be read, or has no answer.
@@ -93,6 +98,12 @@ pub enum TableError {
          without --unique-rows"
     )]
     UsedUp(usize),
+    /// The table has no row with this number of instances.
+    #[error(
+        "the table has no curve of {0} instances: set InstanceCounts, or InstanceCount, to numbers that its rows have as \
+         instance_count"
+    )]
+    UnknownCount(u32),
     /// The request tunes other hyperparameters than the table has.
     #[error(
         "the table has no hyperparameter {0}: expected ParameterRanges with the names of its .space.json"
@@ -131,7 +142,8 @@ impl Table {
             if !(row.seconds_per_epoch.is_finite() && row.seconds_per_epoch > 0.0) {
                 return Err(wrong("seconds_per_epoch must be above 0".to_owned()));
             }
-            rows.push(Row { point, seconds_per_epoch: row.seconds_per_epoch, values: row.values });
+            let RowFile { seconds_per_epoch, values, instance_count: count, .. } = row;
+            rows.push(Row { point, seconds_per_epoch, values, count });
         }
         if rows.is_empty() {
             return Err(TableError::Empty);
@@ -143,9 +155,11 @@ impl Table {
     /// Returns the place of a configuration in the unit cube of the table. A hyperparameter of the table that it lacks
     /// is in the middle of its range.
     pub fn point(&self, configuration: &Configuration) -> Result<Vec<f64>, TableError> {
-        if let Some((name, _)) =
-            configuration.iter().find(|(name, _)| self.parameters.iter().all(|p| p.name != *name))
-        {
+        let has_counts = !self.counts().is_empty();
+        let is_known = |name: &str| {
+            self.parameters.iter().any(|known| known.name == name) || (has_counts && name == INSTANCE_COUNT)
+        };
+        if let Some((name, _)) = configuration.iter().find(|(name, _)| !is_known(name)) {
             return Err(TableError::UnknownParameter(name.to_owned()));
         }
         let coordinate = |parameter: &Parameter| {
@@ -153,6 +167,17 @@ impl Table {
             value.map_or(0.5, |value| parameter.coordinate(value))
         };
         Ok(self.parameters.iter().map(coordinate).collect())
+    }
+
+    /// Returns the numbers of instances of the rows, ascending; empty = the table has one size of cluster.
+    pub fn counts(&self) -> Vec<u32> {
+        let counts: BTreeSet<u32> = self.rows.iter().filter_map(|row| row.count).collect();
+        counts.into_iter().collect()
+    }
+
+    /// Returns whether a row is of a cluster of `count` instances.
+    pub fn is_of(&self, row: usize, count: u32) -> bool {
+        self.rows.get(row).is_some_and(|row| row.count.is_none_or(|own| own == count))
     }
 
     /// Returns the index of the row nearest to `point` (Euclidean, the first on a tie) among those that `is_free` allows;

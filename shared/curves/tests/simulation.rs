@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use curves::{Setting, Table, simulate};
-use search::{Domain, Parameter, Scaling, Space};
-use tuning::definition::{Definition, JobShape, Limits, RungExecution, Scheduling, Strategy};
+use search::{Configuration, Domain, Parameter, Scaling, Space};
+use tuning::definition::{Definition, Instances, JobShape, Limits, RungExecution, Scheduling, Strategy};
 use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::ChoiceId;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
 
@@ -62,6 +63,41 @@ fn a_job_is_billed_for_its_start_up_and_its_epochs() {
     let checkpoint = &outcome.checkpoints[0];
     assert_eq!((checkpoint.billed_seconds, checkpoint.billed_training_seconds), (240.0, 180.0));
     assert_eq!((outcome.epochs, outcome.trials_at_max), (9, 1));
+}
+
+/// Curves of one and two instances: the rows of two are twice as fast and end higher.
+#[test]
+fn a_trial_has_a_curve_of_its_own_number_of_instances() {
+    let line = |count: u32, seconds: f64, value: f64| {
+        format!(
+            "{{\"hyperparameters\":{{\"rate\":0.5}},\"instance_count\":{count},\"seconds_per_epoch\":{seconds},\
+             \"values\":[{value},{value}]}}"
+        )
+    };
+    let space = r#"{"type":"Maximize","max_resource":2,"parameters":[{"name":"rate","min":0,"max":1}]}"#;
+    let table =
+        Table::read([line(1, 2.0, 0.5), line(2, 1.0, 0.7)].join("\n").as_bytes(), space.as_bytes()).unwrap();
+    let mut sized = definition(RungExecution::Stop, 1);
+    let values = vec!["1".to_owned(), "2".to_owned()];
+    let count = Parameter { name: "InstanceCount".to_owned(), domain: Domain::Ordinal { values } };
+    sized.space = Space::new([sized.space.parameters(), &[count]].concat()).unwrap();
+    sized.job.sizes = vec![1, 2];
+    sized.job.fallbacks = vec![Instances { count: 2, ..sized.job.instances(ChoiceId(0)) }];
+    let setting = Setting { startup_seconds: 0.0, mean_job_seconds: 3.0, ..Setting::default() };
+    // Four seconds of one instance, or two seconds of two.
+    for (count, value) in [("1", 0.5), ("2", 0.7)] {
+        sized.initial = vec![Configuration([("InstanceCount".to_owned(), count.to_owned())].into())];
+        let outcome = simulate(&table, &sized, &setting, 0).unwrap();
+        assert!((outcome.best.unwrap().value - value).abs() < 1e-9, "{count}");
+        assert!((outcome.instance_seconds - 4.0).abs() < 1e-9, "{}", outcome.instance_seconds);
+        let first = &outcome.improvements[0];
+        assert!((first.value - value).abs() < 1e-9 && first.instance_seconds <= 4.0, "{first:?}");
+    }
+
+    let mut other = definition(RungExecution::Stop, 1);
+    other.job.instance_count = 3;
+    let error = simulate(&table, &other, &setting, 0).unwrap_err();
+    assert!(error.to_string().contains("no curve of 3 instances"), "{error}");
 }
 
 #[test]

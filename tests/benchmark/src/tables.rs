@@ -30,6 +30,17 @@ pub fn cases(names: &[String]) -> Result<Vec<Case>, BenchmarkError> {
     recorded.chain(computed).collect()
 }
 
+/// Returns the cases of the tables whose rows have different numbers of instances, and these numbers.
+pub fn counts() -> Result<Vec<(Case, Vec<u32>)>, BenchmarkError> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tables/counts");
+    let case = |(name, path): (String, PathBuf)| {
+        let case = read(&name, &path)?;
+        let counts = case.table.counts();
+        Ok((case, counts))
+    };
+    tables_of(&folder)?.into_iter().map(case).collect()
+}
+
 /// Returns the tables of a folder, by name.
 fn tables_of(folder: &Path) -> Result<Vec<(String, PathBuf)>, BenchmarkError> {
     let wrong = |why| BenchmarkError::Read { path: folder.to_owned(), why };
