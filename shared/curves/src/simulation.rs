@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use search::History;
 use tuning::decide::deadline;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
@@ -34,6 +35,28 @@ pub fn simulate_steps(
     seed: u64,
     see: &mut dyn FnMut(&Step),
 ) -> Result<Outcome, TableError> {
+    play(table, definition, setting, seed, see).map(|(outcome, _)| outcome)
+}
+
+/// Like [`simulate`], and returns what the sampler knows of the trials that have ended: the history of a parent for a warm
+/// start. It is empty unless the sampler learns.
+pub fn simulate_history(
+    table: &Table,
+    definition: &Definition,
+    setting: &Setting,
+    seed: u64,
+) -> Result<(Outcome, History), TableError> {
+    play(table, definition, setting, seed, &mut |_| {})
+        .map(|(outcome, state)| (outcome, state.search.history))
+}
+
+fn play(
+    table: &Table,
+    definition: &Definition,
+    setting: &Setting,
+    seed: u64,
+    see: &mut dyn FnMut(&Step),
+) -> Result<(Outcome, State), TableError> {
     let mut definition = definition.clone();
     (definition.seed, definition.created) = (seed, Time::EPOCH);
     definition.limits.max_parallel = setting.workers;
@@ -58,7 +81,7 @@ pub fn simulate_steps(
         see,
     };
     simulation.play()?;
-    Ok(simulation.measure.outcome(&simulation.state, seed))
+    Ok((simulation.measure.outcome(&simulation.state, seed), simulation.state))
 }
 
 struct Simulation<'t> {

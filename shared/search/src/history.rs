@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::kept::OBSERVATIONS_MAX;
+use crate::kept::{oriented, sample};
 use crate::linear::Metric;
 use crate::place::Place;
-use crate::seed::child;
 use crate::space::Configuration;
+use crate::warm::WarmStart;
 
-/// The most trials that a history keeps.
-pub const OBSERVATIONS_MAX: usize = 256;
 /// The number of first epochs that an observation keeps: they show whether trials repeat each other.
 pub const EARLY_EPOCHS: usize = 3;
 
@@ -75,11 +75,6 @@ impl History {
     }
 }
 
-/// Returns a value for which more is better.
-fn oriented(value: Option<f64>, maximize: bool) -> f64 {
-    value.map_or(f64::NEG_INFINITY, |value| if maximize { value } else { -value })
-}
-
 /// Returns the distinct values, best first. A limit that clips bad values does not make them count more than once.
 fn ranked(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut ranked: Vec<f64> = values.collect();
@@ -94,22 +89,6 @@ pub(crate) fn at_tenth(ranked: &[f64], tenths: usize) -> f64 {
     ranked.get(index).or(ranked.last()).copied().unwrap_or(0.0)
 }
 
-/// Returns the indices of at most `most` trials, in order: those with the best values, and of the others those with the
-/// greatest hash of their number.
-fn sample(trials: &[u32], values: &[f64], most: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..trials.len().min(values.len())).collect();
-    if order.len() > most {
-        let value = |index: &usize| values.get(*index).copied().unwrap_or(f64::NEG_INFINITY);
-        order.sort_by(|a, b| value(b).total_cmp(&value(a)).then(a.cmp(b)));
-        let hash = |index: &usize| child(0, "kept", trials.get(*index).copied().map_or(0, u64::from));
-        let others = order.get_mut(most / 2..).unwrap_or_default();
-        others.sort_by_key(|index| (std::cmp::Reverse(hash(index)), *index));
-        order.truncate(most);
-        order.sort_unstable();
-    }
-    order
-}
-
 /// How a configuration was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +101,13 @@ pub enum Origin {
     Grid,
     /// The user asked for it. Parameters that the user left open have the values that the sampler drew.
     Initial,
+    /// It was one of the best of a parent, and is taken over.
+    Parent {
+        /// The parent, from 0, in the order of the request.
+        parent: u32,
+        /// Its rank among the parent's configurations, from 0.
+        rank: u32,
+    },
     /// The model expected a good value there, or knew little.
     Model {
         /// The nearest known trial.
@@ -132,7 +118,19 @@ pub enum Origin {
         low: f64,
         /// See `low`.
         high: f64,
+        /// The parent that the model followed most; `None` = none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Followed>,
     },
+}
+
+/// A parent that the model followed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Followed {
+    /// The parent, from 0, in the order of the request.
+    pub parent: u32,
+    /// Its share of the trust in parents times that trust: from 0 to 1.
+    pub weight: f64,
 }
 
 /// A configuration, and how it was chosen.
@@ -166,6 +164,7 @@ pub struct View<'a> {
     /// Running trials without a value, by number.
     running: Vec<Seen<'a>>,
     initial: &'a [Configuration],
+    warm: Option<&'a WarmStart>,
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -190,13 +189,24 @@ impl<'a> View<'a> {
             running.iter().map(seen).partition(|seen| seen.observation.best.is_some());
         let mut known: Vec<Seen<'a>> = ended.chain(valued).collect();
         known.sort_by_key(|seen| seen.trial);
-        Self { maximize, known, running: waiting, initial: &[] }
+        Self { maximize, known, running: waiting, initial: &[], warm: None }
     }
 
     /// Returns the view with the values that the user gave to the first trials.
     #[must_use]
     pub fn with_initial(self, initial: &'a [Configuration]) -> Self {
         Self { initial, ..self }
+    }
+
+    /// Returns the view with the parents of the tuning.
+    #[must_use]
+    pub fn with_parents(self, warm: Option<&'a WarmStart>) -> Self {
+        Self { warm: warm.filter(|warm| !warm.parents.is_empty()), ..self }
+    }
+
+    /// Returns the parents; `None` without any.
+    pub(crate) fn parents(&self) -> Option<&'a WarmStart> {
+        self.warm
     }
 
     /// Returns the values that the user gave to the first trials.

@@ -6,7 +6,9 @@
 //! This crate does no I/O, reads no clock, and draws random numbers only from a given seed.
 #![warn(missing_docs)]
 
+mod guide;
 pub mod history;
+mod kept;
 mod linear;
 mod model;
 mod place;
@@ -15,15 +17,17 @@ pub mod sampler;
 pub mod seed;
 pub mod sobol;
 pub mod space;
+pub mod warm;
 
 mod coordinate;
 mod number;
 mod target;
 
-pub use history::{History, Observation, Origin, Suggestion, View};
+pub use history::{Followed, History, Observation, Origin, Suggestion, View};
 pub use place::Place;
 pub use sampler::{SamplerKind, suggest};
 pub use space::{
     Configuration, Domain, EncodeError, EncodeRule, Parameter, Scaling, ScalingType, Space, SpaceError,
     SpaceRule,
 };
+pub use warm::{Parent, WarmStart, WarmStartType};

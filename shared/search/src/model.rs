@@ -14,7 +14,8 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-use crate::history::{Origin, Suggestion, View};
+use crate::guide::{Guide, Guiding};
+use crate::history::{Followed, Origin, Suggestion, View};
 use crate::linear::{IsCategory, Metric};
 use crate::process::{Prediction, Process, Shape};
 use crate::seed::{Rng, child};
@@ -24,6 +25,8 @@ use crate::target::Target;
 
 /// Trials that are spread evenly before the model is asked.
 const SPREAD_FIRST: u32 = 5;
+/// Those of them that a parent gives. The others show whether the parent is right.
+const TAKEN_OVER: [u32; 3] = [0, 2, 4];
 /// From this trial on, some are drawn at random.
 const RANDOM_FROM: u32 = 30;
 const RANDOM_SHARE: f64 = 0.1;
@@ -36,6 +39,11 @@ const WIDE: usize = 13;
 const BELIEVED_MAX: usize = 40;
 /// Points around which candidates are drawn: those with the best expected values.
 const CENTERS: usize = 5;
+/// The best points of parents that may be such points, and those that are candidates themselves.
+const PARENTS_CENTERS: usize = 10;
+const PARENTS_CANDIDATES: usize = 20;
+/// The least deviation of what the parents leave unexplained, as a share of that of the targets.
+const REST_MIN: f64 = 0.1;
 /// Candidates among which a drawn function decides.
 const DRAWN_MAX: usize = 100;
 /// So many candidates must keep the distance; with fewer, all count.
@@ -59,7 +67,7 @@ pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> 
         origin: Origin::Spread,
     };
     if trial < SPREAD_FIRST {
-        return spread();
+        return taken_over(space, trial, view).unwrap_or_else(spread);
     }
     let mut rng = Rng::new(child(seed, "model", u64::from(trial)));
     if trial >= RANDOM_FROM && rng.next_f64() < RANDOM_SHARE {
@@ -69,16 +77,50 @@ pub(crate) fn suggest(space: &Space, seed: u64, trial: u32, view: &View<'_>) -> 
     by_model(space, trial, view, &mut rng).unwrap_or_else(spread)
 }
 
+/// Returns the configuration that a first trial takes over from a parent; `None` for those that are spread evenly.
+fn taken_over(space: &Space, trial: u32, view: &View<'_>) -> Option<Suggestion> {
+    let warm = view.parents()?;
+    let number = TAKEN_OVER.iter().position(|taken| *taken == trial)?;
+    let (point, parent, rank) = warm.taken_over(&Metric::plain(&space.categories()), number)?;
+    Some(Suggestion { configuration: space.decode(&point), origin: Origin::Parent { parent, rank } })
+}
+
+/// What the guide leaves for the model to explain, with mean 0 and variance 1.
+struct Rest {
+    mean: f64,
+    deviation: f64,
+    values: Vec<f64>,
+}
+
+impl Rest {
+    /// Returns the rest of the targets at these places; the targets themselves without a guide.
+    fn of(guiding: Option<&Guiding<'_>>, places: &[&[f64]], targets: Vec<f64>) -> Self {
+        let Some(guiding) = guiding else { return Self { mean: 0.0, deviation: 1.0, values: targets } };
+        let rest: Vec<f64> =
+            places.iter().zip(targets).map(|(place, target)| target - guiding.mean(place)).collect();
+        let count = u32::try_from(rest.len()).map_or(f64::INFINITY, f64::from).max(1.0);
+        let mean = rest.iter().fold(0.0, |sum, value| sum + value) / count;
+        let variance = rest.iter().fold(0.0, |sum, value| sum + (value - mean) * (value - mean)) / count;
+        let deviation = variance.sqrt().max(REST_MIN);
+        Self { mean, deviation, values: rest.iter().map(|value| (value - mean) / deviation).collect() }
+    }
+}
+
 /// Returns the suggestion of the model; `None` with fewer than two values.
 fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option<Suggestion> {
     let categories: Vec<IsCategory> = space.categories();
     let metric = Metric::plain(&categories);
-    let (target, values) = Target::of(view)?;
+    let (target, targets) = Target::of(view)?;
     let places = view.known();
+    let guide =
+        view.parents().and_then(|warm| Guide::of(warm, view.maximize(), &categories, &places, &targets));
+    let guiding = guide.as_ref().map(Guide::ready);
+    let order = targets.clone();
+    let rest = Rest::of(guiding.as_ref(), &places, targets);
     let chosen = |most: usize| -> (Vec<usize>, Vec<&[f64]>, Vec<f64>) {
-        let kept = view.sample(&values, most);
+        let kept = view.sample(&order, most);
         let points = kept.iter().filter_map(|index| places.get(*index).copied()).collect();
-        let values = kept.iter().filter_map(|index| values.get(*index).copied()).collect();
+        let values = kept.iter().filter_map(|index| rest.values.get(*index).copied()).collect();
         (kept, points, values)
     };
     let sizes = if space.dimensions() < WIDE { SIZES } else { WIDE_SIZES };
@@ -88,24 +130,37 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
     points.extend(view.running().into_iter().rev().take(BELIEVED_MAX));
     let tried = points.clone();
     let process = Process::after(&shape, &categories, points, &observed)?;
+    // The model counts in deviations of the rest.
+    let guided = |point: &[f64]| guiding.as_ref().map_or(0.0, |guiding| guiding.mean(point) / rest.deviation);
 
     // The best expected values at observed points.
-    let expected: Vec<f64> = tried.iter().map(|point| process.mean(point)).collect();
+    let expected: Vec<f64> = tried.iter().map(|point| process.mean(point) + guided(point)).collect();
     let best = expected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut centers: Vec<usize> = (0..kept.len()).collect();
-    let mean = |index: &usize| expected.get(*index).copied().unwrap_or(f64::NEG_INFINITY);
-    centers.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.cmp(b)));
-    centers.truncate(CENTERS);
-    let centers: Vec<&[f64]> = centers.iter().filter_map(|index| tried.get(*index).copied()).collect();
+    let observed = tried.iter().copied().zip(expected).take(kept.len());
+    let of_parents = guide.iter().flat_map(|guide| guide.best(PARENTS_CENTERS));
+    let of_parents = of_parents.map(|point| (point, process.mean(point) + guided(point)));
+    let mut centers: Vec<(&[f64], f64)> = observed.chain(of_parents).collect();
+    centers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let centers: Vec<&[f64]> = centers.into_iter().take(CENTERS).map(|(point, _)| point).collect();
 
-    let candidates = candidates((space, &categories, &metric), &sizes, trial, view, &centers, rng);
-    let predictions: Vec<Prediction> = candidates.iter().map(|point| process.predict(point)).collect();
+    let candidates =
+        candidates((space, &categories, &metric), &sizes, trial, view, guide.as_ref(), &centers, rng);
+    let predicted = |point: &Vec<f64>| {
+        let mut prediction = process.predict(point);
+        prediction.mean += guided(point);
+        prediction
+    };
+    let predictions: Vec<Prediction> = candidates.iter().map(predicted).collect();
     let draws = rng.next_f64() < 0.5;
     let pick = if draws { drawn(&process, &candidates, &predictions, rng) } else { None };
     let pick = pick.or_else(|| most_improving(&predictions, best))?;
     let (place, prediction) = (candidates.get(pick)?, predictions.get(pick)?);
-    let value = |deviations: f64| target.value(prediction.mean + deviations * prediction.deviation);
+    let value = |deviations: f64| {
+        let of_rest = prediction.mean + deviations * prediction.deviation;
+        target.value(rest.mean + rest.deviation * of_rest)
+    };
     let (one, other) = (value(-1.0), value(1.0));
+    let leader = guide.as_ref().and_then(Guide::leader);
     Some(Suggestion {
         configuration: space.decode(place),
         origin: Origin::Model {
@@ -113,6 +168,7 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
             expected: value(0.0),
             low: one.min(other),
             high: one.max(other),
+            parent: leader.map(|(parent, weight)| Followed { parent, weight }),
         },
     })
 }
@@ -123,6 +179,7 @@ fn candidates(
     sizes: &Sizes,
     trial: u32,
     view: &View<'_>,
+    guide: Option<&Guide>,
     centers: &[&[f64]],
     rng: &mut Rng,
 ) -> Vec<Vec<f64>> {
@@ -132,7 +189,11 @@ fn candidates(
     for center in centers.iter().cycle().take(sizes.near) {
         all.push(space.snapped(&near(center, categories, rng)));
     }
-    let distance = view.distance(metric, trial);
+    let known = guide.map_or(0, |guide| {
+        all.extend(guide.best(PARENTS_CANDIDATES).into_iter().map(<[f64]>::to_vec));
+        guide.observations()
+    });
+    let distance = view.distance(metric, trial.saturating_add(known));
     let distant: Vec<bool> = all.iter().map(|point| view.is_distant(point, metric, distance)).collect();
     if distant.iter().filter(|distant| **distant).count() < DISTANT_MIN {
         return all;

@@ -19,6 +19,14 @@ impl Place {
         Ok(Self(steps.collect()))
     }
 
+    /// Returns the configuration at the place: numbers are as exact as a stored coordinate.
+    ///
+    /// # Panics
+    /// If the place is not of this space.
+    pub fn configuration(&self, space: &Space) -> Configuration {
+        space.decode(&self.point())
+    }
+
     pub(crate) fn point(&self) -> Vec<f64> {
         self.0.iter().map(|step| center(*step)).collect()
     }

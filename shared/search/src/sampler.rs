@@ -12,7 +12,8 @@ use crate::history::{Origin, Suggestion, View};
 use crate::model;
 use crate::seed::{Rng, child};
 use crate::sobol;
-use crate::space::{Configuration, Space};
+use crate::space::Space;
+use crate::warm::WarmStart;
 
 /// The largest finite space that is drawn without repetition. In a larger one repetitions are rare.
 const WITHOUT_REPETITION_MAX: u64 = 1 << 20;
@@ -50,10 +51,8 @@ impl SamplerKind {
 /// Returns the configuration of a trial, counted from 0, and how it was chosen.
 #[must_use]
 pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Suggestion {
-    let drawn = |origin| Suggestion {
-        configuration: space.decode(&untried(space, kind, seed, trial, view.initial())),
-        origin,
-    };
+    let drawn =
+        |origin| Suggestion { configuration: space.decode(&untried(space, kind, seed, trial, view)), origin };
     match kind {
         SamplerKind::Random => drawn(Origin::Random),
         SamplerKind::Sobol => drawn(Origin::Spread),
@@ -66,15 +65,29 @@ pub fn suggest(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &V
 
 /// Returns the point of a trial, in a finite space without repetition: a point whose configuration an earlier trial has
 /// is drawn again at random, with the seed `child(child(seed, "redraw", trial), "draw", attempt)`. Repetitions begin once
-/// every configuration was drawn. `initial` has the values that the user gave to the first trials.
-fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32, initial: &[Configuration]) -> Vec<f64> {
+/// every configuration was drawn. The configurations of parents count as drawn, also in an infinite space.
+fn untried(space: &Space, kind: SamplerKind, seed: u64, trial: u32, view: &View<'_>) -> Vec<f64> {
+    let initial = view.initial();
+    let key = |point: &[f64]| space.snapped(point).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+    let places = view.parents().into_iter().flat_map(WarmStart::places);
+    let parents: HashSet<Vec<u64>> = places.map(|place| key(&place)).collect();
     let of_trial = |trial| point(space.dimensions(), kind, seed, trial);
+    let unlike_parents = |mut point: Vec<f64>| {
+        let redraws = child(seed, "redraw", u64::from(trial));
+        for attempt in 0..REDRAWS_MAX {
+            if !parents.contains(&key(&point)) {
+                break;
+            }
+            let mut rng = Rng::new(child(redraws, "draw", attempt));
+            point = (0..space.dimensions()).map(|_| rng.next_f64()).collect();
+        }
+        point
+    };
     let bounded = space.cardinality().filter(|count| *count <= WITHOUT_REPETITION_MAX);
     let Some(cardinality) = bounded.filter(|_| trial < TRIALS_WITHOUT_REPETITION) else {
-        return of_trial(trial);
+        return unlike_parents(of_trial(trial));
     };
-    let key = |point: &[f64]| space.snapped(point).into_iter().map(f64::to_bits).collect::<Vec<_>>();
-    let mut tried = HashSet::new();
+    let mut tried = parents.clone();
     let mut latest = Vec::new();
     for earlier in 0..=trial {
         if u64::try_from(tried.len()).is_ok_and(|count| count >= cardinality) {

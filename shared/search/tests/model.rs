@@ -169,11 +169,14 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
     for (trial, (suggestion, _)) in trials.iter().enumerate() {
         match suggestion.origin {
             Origin::Spread => assert!(trial < 5),
-            Origin::Model { near, expected, low, high } => {
+            Origin::Model { near, expected, low, high, parent } => {
+                assert_eq!(parent, None);
                 assert!(usize::try_from(near).unwrap() < trial, "{near} is known");
                 assert!(low <= expected && expected <= high);
             }
-            Origin::Random | Origin::Grid | Origin::Initial => panic!("trial {trial} is not of the model"),
+            Origin::Random | Origin::Grid | Origin::Initial | Origin::Parent { .. } => {
+                panic!("trial {trial} is not of the model")
+            }
         }
     }
     let last = trials.last().unwrap();

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use hyperband::plan::{Plan, PlanError};
 use hyperband::ranking::Direction;
-use search::{Configuration, SamplerKind, Space};
+use search::{Configuration, SamplerKind, Space, WarmStart};
 use serde::{Deserialize, Serialize};
 
 pub use self::job_shape::{Allowances, Instances, JobShape};
@@ -53,6 +53,9 @@ pub struct Definition {
     /// The configurations of the first trials, in this order. The sampler draws the values that they lack.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub initial: Vec<Configuration>,
+    /// The earlier tunings from whose observations the sampler starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_start: Option<WarmStart>,
     /// Bounds and completion criteria.
     pub limits: Limits,
     /// What one training job runs on.

@@ -30,8 +30,11 @@ pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning w
 /// learns or the user gave values.
 pub fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
     match (origin, sampler) {
-        (Some(Origin::Model { near, expected, low, high }), _) => format!(
+        (Some(Origin::Model { near, expected, low, high, parent: _ }), _) => format!(
             "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
+        ),
+        (Some(Origin::Parent { parent, rank }), _) => format!(
+            "taken over from parent {parent}, whose configuration of rank {rank} it was (both from 0)"
         ),
         (Some(Origin::Initial), _) => "by InitialConfigurations; a value that it lacks is drawn".to_owned(),
         (Some(Origin::Grid), _) | (None, SamplerKind::Grid) => "the next combination of the grid".to_owned(),

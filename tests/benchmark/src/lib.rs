@@ -13,4 +13,5 @@ pub mod report;
 pub mod rival;
 pub mod tables;
 pub mod text;
+pub mod warm;
 pub mod world;

@@ -15,10 +15,19 @@ const ENDING: &str = ".jsonl.gz";
 
 /// Returns the cases of these names, or all: the recorded tables by folder and name, then the computed ones.
 pub fn cases(names: &[String]) -> Result<Vec<Case>, BenchmarkError> {
+    cases_with(names, None)
+}
+
+/// Like [`cases`]; `more` is a further folder with recorded tables, of which those with the name of a known table do not
+/// count.
+pub fn cases_with(names: &[String], more: Option<&Path>) -> Result<Vec<Case>, BenchmarkError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files = Vec::new();
-    for folder in FOLDERS {
-        files.extend(tables_of(&root.join(folder))?);
+    let folders = FOLDERS.map(|folder| root.join(folder));
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    for folder in folders.iter().map(PathBuf::as_path).chain(more) {
+        let found = tables_of(folder)?.into_iter();
+        let new: Vec<_> = found.filter(|(name, _)| files.iter().all(|(known, _)| known != name)).collect();
+        files.extend(new);
     }
     let known: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).chain(analytic::NAMES).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {

@@ -30,6 +30,7 @@ impl Definition {
             space,
             sampler: SamplerKind::Random,
             initial: Vec::new(),
+            warm_start: None,
             limits,
             job,
             cap: None,

@@ -20,7 +20,9 @@ impl State {
         let maximize = definition.direction() == Direction::Maximize;
         let running =
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
-        let view = View::new(&self.search.history, &running, maximize).with_initial(&definition.initial);
+        let view = View::new(&self.search.history, &running, maximize)
+            .with_initial(&definition.initial)
+            .with_parents(definition.warm_start.as_ref());
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
         match definition.initial.get(trial.index()) {
             Some(given) => drawn.with(given),

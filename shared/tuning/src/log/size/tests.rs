@@ -78,6 +78,7 @@ fn largest_start() -> Order {
             expected: -1.234_567_890_123e-300,
             low: -1.234_567_890_123e-300,
             high: -1.234_567_890_123e-300,
+            parent: Some(search::Followed { parent: u32::MAX, weight: 1.234_567_890_123_456_7e-300 }),
         }),
         limits,
         reservation: crate::unit::money::MicroUsd(u64::MAX),
