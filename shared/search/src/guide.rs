@@ -6,7 +6,7 @@
 //! - Its weight is its agreement with the new trials: how much better than by chance it orders them, pair by pair (Feurer,
 //!   Letham and Bakshy 2018, "Scalable meta-learning for Bayesian optimization", section 4: the ranking loss). A pair
 //!   counts as much as the parent claims that its trials differ. A few imaginary trials, which agree, stand for the trust
-//!   before the first result.
+//!   before the first result. The weight falls with the number of new trials, also of a good parent.
 //! - The guide is the weighted mean of the surrogates. The model of the new tuning describes what the guide leaves
 //!   unexplained (Kennedy and O'Hagan 2000, "Predicting the output from a complex computer code when fast approximations
 //!   are available", section 2.1). So it corrects a parent wherever it has values of its own.
@@ -24,13 +24,15 @@ const FIT: usize = 32;
 /// Keeps the logarithm of a rank finite.
 const OFFSET: f64 = 0.05;
 /// The agreement of the imaginary trials, and their number.
-const PRIOR_TRIALS: f64 = 4.0;
+const PRIOR_TRIALS: f64 = 2.0;
 const PRIOR_IDENTICAL: f64 = 0.9;
-const PRIOR_TRANSFER: f64 = 0.7;
+const PRIOR_TRANSFER: f64 = 0.6;
 /// The mean difference of two independent standard normal numbers: 2 / sqrt(pi).
 const USUAL_DIFFERENCE: f64 = 1.128;
 /// An agreement up to this may be chance, and gives no weight.
-const CHANCE: f64 = 0.2;
+const CHANCE: f64 = 0.3;
+/// After so many new trials a weight is halved: their own values say more about the best places than a parent does.
+const HALF_LIFE: f64 = 20.0;
 /// The slope of the guide is that of a regression with so many imaginary trials of slope 1, and at most this.
 const SLOPE_TRIALS: f64 = 2.0;
 const SLOPE_MAX: f64 = 3.0;
@@ -97,6 +99,11 @@ impl Guide {
         let best =
             self.parents.iter().reduce(|best, next| if next.weight > best.weight { next } else { best });
         best.map(|known| (known.parent, known.weight))
+    }
+
+    /// Returns the sum of the weights, which is the greatest weight of one parent before it was shared.
+    pub(crate) fn trust(&self) -> f64 {
+        self.parents.iter().fold(0.0, |sum, known| sum + known.weight)
     }
 
     /// Returns the number of observations that the parents are worth.
@@ -194,7 +201,8 @@ fn weight(kind: WarmStartType, means: &[f64], targets: &[f64]) -> f64 {
             }
         }
     }
-    let rest = f64::from(u32::try_from(means.len().saturating_sub(1)).unwrap_or(u32::MAX)).max(1.0);
+    let count = f64::from(u32::try_from(means.len()).unwrap_or(u32::MAX));
+    let rest = (count - 1.0).max(1.0);
     // So many trials that differ as usual carry this evidence.
     let per_trial = 2.0 / rest / USUAL_DIFFERENCE;
     let prior = match kind {
@@ -202,7 +210,7 @@ fn weight(kind: WarmStartType, means: &[f64], targets: &[f64]) -> f64 {
         WarmStartType::TransferLearning => PRIOR_TRANSFER,
     };
     let agreement = (PRIOR_TRIALS * prior + right * per_trial) / (PRIOR_TRIALS + all * per_trial);
-    ((agreement - CHANCE) / (1.0 - CHANCE)).max(0.0)
+    ((agreement - CHANCE) / (1.0 - CHANCE)).max(0.0) * HALF_LIFE / (HALF_LIFE + count)
 }
 
 /// Returns the slope of the targets over what the guide said.

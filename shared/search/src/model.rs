@@ -26,7 +26,9 @@ use crate::target::Target;
 /// Trials that are spread evenly before the model is asked.
 const SPREAD_FIRST: u32 = 5;
 /// Those of them that a parent gives. The others show whether the parent is right.
-const TAKEN_OVER: [u32; 3] = [0, 2, 4];
+const TAKEN_OVER: [u32; 2] = [0, 2];
+/// The model follows the parents with the probability of this times their greatest weight.
+const FOLLOWED: f64 = 1.5;
 /// From this trial on, some are drawn at random.
 const RANDOM_FROM: u32 = 30;
 const RANDOM_SHARE: f64 = 0.1;
@@ -114,6 +116,7 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
     let places = view.known();
     let guide =
         view.parents().and_then(|warm| Guide::of(warm, view.maximize(), &categories, &places, &targets));
+    let guide = guide.filter(|guide| rng.next_f64() < FOLLOWED * guide.trust());
     let guiding = guide.as_ref().map(Guide::ready);
     let order = targets.clone();
     let rest = Rest::of(guiding.as_ref(), &places, targets);

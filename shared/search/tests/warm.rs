@@ -141,8 +141,8 @@ fn the_first_trials_are_the_best_of_the_parents_and_spread_points_between_them()
         search(&space, SamplerKind::Model, &warm(WarmStartType::TransferLearning, parents.clone()), 5, peak);
     let origins: Vec<Origin> = played.iter().map(|suggestion| suggestion.origin).collect();
     let taken = |parent, rank| Origin::Parent { parent, rank };
-    assert_eq!(origins[..4], [taken(0, 0), Origin::Spread, taken(1, 0), Origin::Spread]);
-    let Origin::Parent { parent: 0, rank: 1.. } = origins[4] else { panic!("{:?}", origins[4]) };
+    let spread = Origin::Spread;
+    assert_eq!(origins, [taken(0, 0), spread, taken(1, 0), spread, spread]);
     let best = parents[0].observations()[0].0.configuration(&space);
     assert_eq!(played[0].configuration, best);
 }
@@ -176,11 +176,13 @@ fn the_model_says_which_parent_it_followed() {
     let parents = vec![parent(&space, |c| -peak(c)), parent(&space, peak)];
     let played =
         search(&space, SamplerKind::Model, &warm(WarmStartType::TransferLearning, parents), 20, peak);
-    let Origin::Model { parent: Some(followed), .. } = played[19].origin else {
-        panic!("{:?}", played[19].origin)
+    let followed = |suggestion: &Suggestion| match suggestion.origin {
+        Origin::Model { parent, .. } => parent,
+        _ => None,
     };
-    assert_eq!(followed.parent, 1);
-    assert!(followed.weight > 0.5 && followed.weight <= 1.0, "{followed:?}");
+    let followed: Vec<_> = played.iter().skip(8).filter_map(followed).collect();
+    assert!(followed.len() >= 4, "{followed:?}");
+    assert!(followed.iter().all(|f| f.parent == 1 && f.weight > 0.3 && f.weight <= 1.0), "{followed:?}");
 }
 
 #[test]

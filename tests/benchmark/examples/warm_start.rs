@@ -77,13 +77,11 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
         pairs.iter().flat_map(|(parents, child)| parents.iter().chain([child])).cloned().collect();
     let cases = cases_with(&names, options.tables.as_deref())?;
     let seeds: Vec<u64> = options.seeds.clone().collect();
-    let (player, kind) = (
-        Player::default(),
-        match options.kind {
-            Kind::Identical => WarmStartType::IdenticalDataAndAlgorithm,
-            Kind::Transfer => WarmStartType::TransferLearning,
-        },
-    );
+    let all = Player::default();
+    let kind = match options.kind {
+        Kind::Identical => WarmStartType::IdenticalDataAndAlgorithm,
+        Kind::Transfer => WarmStartType::TransferLearning,
+    };
     println!("| parent | child | cold at {TIMES:?} s | warm | warm / cold | time to the parent's best |");
     println!("|---|---|---|---|---|---|");
     let mut logs: Vec<Vec<(f64, f64)>> = Vec::new();
@@ -92,13 +90,14 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
         let known: Vec<&Case> = parents.iter().filter_map(of).collect();
         let Some(child) = of(child) else { continue };
         let pair = Pair { parents: known, child, relation: options.relation, kind };
-        let played = player.play(&pair, &seeds, usize::from(options.jobs))?;
+        let played = all.play(&pair, &seeds, usize::from(options.jobs))?;
         println!("| {} | {} |{}", parents.join(", "), child.name, row(&played));
         logs.push((0..TIMES.len()).filter_map(|time| played.log_ratio(time)).collect());
     }
-    let of_time = |time: usize| mean(logs.iter().filter_map(|ratios| ratios.get(time).copied()).collect());
+    let of_time =
+        |time: usize| mean(&logs.iter().filter_map(|ratios| ratios.get(time).copied()).collect::<Vec<_>>());
     let each: Vec<String> = (0..TIMES.len()).map(of_time).collect();
-    println!("\nGeometric means of warm / cold: {}; over all: {}", each.join(", "), mean(logs.concat()));
+    println!("\nGeometric means of warm / cold: {}; over all: {}", each.join(", "), mean(&logs.concat()));
     Ok(())
 }
 
@@ -112,7 +111,7 @@ fn row(played: &Played) -> String {
         (0..TIMES.len()).map(|time| shown(of(time))).collect::<Vec<_>>().join(", ")
     };
     let ratios = (0..TIMES.len()).filter_map(|time| played.log_ratio(time));
-    let ratios: Vec<String> = ratios.map(|ratio| mean(vec![ratio])).collect();
+    let ratios: Vec<String> = ratios.map(|ratio| mean(&[ratio])).collect();
     let mut shares = played.shares.clone();
     shares.sort_unstable_by(f64::total_cmp);
     let quartile =
@@ -126,7 +125,7 @@ fn row(played: &Played) -> String {
 }
 
 /// Returns the geometric mean of ratios with its standard error.
-fn mean(logs: Vec<(f64, f64)>) -> String {
+fn mean(logs: &[(f64, f64)]) -> String {
     let count = f64::from(u32::try_from(logs.len()).unwrap_or(u32::MAX)).max(1.0);
     let (log, square) = logs.iter().fold((0.0, 0.0), |sum, (log, se)| (sum.0 + log, sum.1 + se * se));
     let ratio = libm::exp(log / count);

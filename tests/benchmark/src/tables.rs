@@ -74,7 +74,11 @@ fn read(name: &str, path: &Path) -> Result<Case, BenchmarkError> {
         serde_json::from_slice(&text).map_err(|why| BenchmarkError::Json { path: example, why })?
     } else {
         let file = serde_json::from_slice(&space_text);
-        request(name, &file.map_err(|why| BenchmarkError::Json { path: space, why })?)
+        // A tuning's name has at most 32 characters.
+        request(
+            name.get(..32).unwrap_or(name).trim_end_matches('-'),
+            &file.map_err(|why| BenchmarkError::Json { path: space, why })?,
+        )
     };
     let unusable = |why: TableError| BenchmarkError::Table { table: name.to_owned(), why };
     let table = Table::read(&bytes(path.to_owned())?, &space_text).map_err(unusable)?;
