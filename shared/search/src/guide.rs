@@ -18,9 +18,12 @@ use crate::linear::IsCategory;
 use crate::process::{Process, Shape};
 use crate::warm::{Parent, WarmStart, WarmStartType};
 
-/// The most observations of a surrogate, and for the fit of its shape.
+/// The most observations of a surrogate, and those of all surrogates: they bound the time of a draw.
 const OBSERVATIONS: usize = 96;
+const OBSERVATIONS_OF_ALL: usize = 240;
+/// The same for the fit of the shape.
 const FIT: usize = 32;
+const FIT_OF_ALL: usize = 100;
 /// Keeps the logarithm of a rank finite.
 const OFFSET: f64 = 0.05;
 /// The agreement of the imaginary trials, and their number.
@@ -68,10 +71,11 @@ impl Guide {
         points: &[&[f64]],
         targets: &[f64],
     ) -> Option<Self> {
+        let count = warm.parents().count().max(1);
         let mut parents = Vec::new();
         let mut said = vec![0.0; points.len()];
         for (index, parent) in warm.parents() {
-            let Some(mut known) = Weighted::of(index, parent, maximize, categories) else { continue };
+            let Some(mut known) = Weighted::of(index, parent, maximize, categories, count) else { continue };
             let means = |process: Process<'_>| points.iter().map(|point| process.mean(point)).collect();
             let Some(means): Option<Vec<f64>> = known.process(categories).map(means) else { continue };
             known.weight = weight(warm.kind, &means, targets);
@@ -136,8 +140,14 @@ impl Guiding<'_> {
 }
 
 impl Weighted {
-    /// Returns the surrogate of a parent; `None` with fewer than two observations.
-    fn of(index: u32, parent: &Parent, maximize: bool, categories: &[IsCategory]) -> Option<Self> {
+    /// Returns the surrogate of one of so many parents; `None` with fewer than two observations.
+    fn of(
+        index: u32,
+        parent: &Parent,
+        maximize: bool,
+        categories: &[IsCategory],
+        count: usize,
+    ) -> Option<Self> {
         let observations = parent.observations();
         if observations.len() < 2 {
             return None;
@@ -152,10 +162,10 @@ impl Weighted {
             let points = kept.iter().filter_map(place).collect();
             (points, kept.iter().filter_map(|index| all.get(*index).copied()).collect())
         };
-        let (fit, observed) = chosen(FIT);
+        let (fit, observed) = chosen(FIT.min(FIT_OF_ALL / count));
         let fit: Vec<&[f64]> = fit.iter().map(Vec::as_slice).collect();
         let shape = Shape::fit(categories, &fit, &observed);
-        let (points, scores) = chosen(OBSERVATIONS);
+        let (points, scores) = chosen(OBSERVATIONS.min(OBSERVATIONS_OF_ALL / count));
         Some(Self { parent: index, weight: 0.0, points, shape, scores })
     }
 

@@ -52,7 +52,7 @@ pub struct Pair<'a> {
     pub kind: WarmStartType,
 }
 
-/// What is known about the tunings of a pair.
+/// The figures of the tunings of a pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// The children without a parent.

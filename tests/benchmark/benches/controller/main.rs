@@ -6,9 +6,10 @@ mod tuning_at;
 use benchmark::analytic;
 use benchmark::case::Case;
 use divan::{Bencher, black_box};
-use search::history::EARLY_EPOCHS;
+use search::history::{EARLY_EPOCHS, OBSERVATIONS_MAX};
 use search::sampler::point;
-use search::{Observation, Origin, Place, SamplerKind};
+use search::warm::PARENTS_MAX;
+use search::{Configuration, Observation, Origin, Parent, Place, SamplerKind, WarmStart, WarmStartType};
 use serde_json::json;
 use tuning::change::fold::fold;
 use tuning::decide::next;
@@ -26,36 +27,63 @@ fn main() {
 /// Draws the next configuration with the model, after `trials` trials in 6 dimensions.
 #[divan::bench(args = TRIALS)]
 fn suggest_6(bencher: Bencher<'_, '_>, trials: u32) {
-    suggest(bencher, &analytic::case("hartmann-6").unwrap(), trials);
+    suggest(bencher, &analytic::case("hartmann-6").unwrap(), trials, 0);
 }
 
 /// Draws the next configuration with the model, after `trials` trials in 30 dimensions.
 #[divan::bench(args = TRIALS)]
 fn suggest_30(bencher: Bencher<'_, '_>, trials: u32) {
-    suggest(bencher, &analytic::case("ellipsoid-30").unwrap(), trials);
+    suggest(bencher, &analytic::case("ellipsoid-30").unwrap(), trials, 0);
 }
 
-fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32) {
-    let definition = case.definition(&json!({}), 10_000).unwrap();
+/// Draws the next configuration with the model, after 100 trials in 6 dimensions and with the most parents.
+#[divan::bench]
+fn suggest_6_with_parents(bencher: Bencher<'_, '_>) {
+    suggest(bencher, &analytic::case("hartmann-6").unwrap(), 100, PARENTS_MAX);
+}
+
+/// Draws the next configuration with the model, after 100 trials in 30 dimensions and with the most parents.
+#[divan::bench]
+fn suggest_30_with_parents(bencher: Bencher<'_, '_>) {
+    suggest(bencher, &analytic::case("ellipsoid-30").unwrap(), 100, PARENTS_MAX);
+}
+
+fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32, parents: usize) {
+    let mut definition = case.definition(&json!({}), 10_000).unwrap();
     assert_eq!(definition.sampler, SamplerKind::Model);
+    let maximize = case.table.maximize;
+    let row_of = |configuration: &Configuration| {
+        let row = case.table.nearest(&case.table.point(configuration).unwrap(), |_| true).unwrap();
+        &case.table.rows[row].values
+    };
+    let space = definition.space.clone();
+    let drawn = |seed, trial| space.decode(&point(space.dimensions(), SamplerKind::Random, seed, trial));
     let mut state = State::new(&definition);
     for trial in 0..trials {
-        let drawn = point(definition.space.dimensions(), SamplerKind::Random, 1, trial);
-        let configuration = definition.space.decode(&drawn);
-        let row = case.table.nearest(&case.table.point(&configuration).unwrap(), |_| true).unwrap();
-        let values = &case.table.rows[row].values;
+        let configuration = drawn(1, trial);
+        let values = row_of(&configuration);
         let observation = Observation {
-            place: Place::of(&definition.space, &configuration).unwrap(),
+            place: Place::of(&space, &configuration).unwrap(),
             best: values.last().copied(),
             early: values[..EARLY_EPOCHS].to_vec(),
             by_model: trial % 2 == 1,
         };
-        state.search.history.record(trial, observation, false);
+        state.search.history.record(trial, observation, maximize);
     }
-    // A tenth of the trials is drawn at random, in no time.
-    let is_modelled =
-        |trial: &TrialId| matches!(state.draw(&definition, *trial).origin, Origin::Model { .. });
-    let trial = (trials..=trials + 100).map(TrialId).find(is_modelled).unwrap();
+    let parent = |seed| {
+        let trials = (0..).map(|trial| drawn(seed, trial)).take(OBSERVATIONS_MAX);
+        let trials = trials.map(|trial| (trial.clone(), *row_of(&trial).last().unwrap()));
+        Parent::new(&space, &Configuration::default(), trials, maximize)
+    };
+    let parents: Vec<Parent> = (2..).map(parent).take(parents).collect();
+    let is_warm = !parents.is_empty();
+    definition.warm_start = is_warm.then_some(WarmStart { kind: WarmStartType::TransferLearning, parents });
+    // A tenth of the trials is drawn at random, in no time, and only some follow the parents.
+    let is_modelled = |trial: &TrialId| match state.draw(&definition, *trial).origin {
+        Origin::Model { parent, .. } => parent.is_some() == is_warm,
+        _ => false,
+    };
+    let trial = (trials..=trials + 1_000).map(TrialId).find(is_modelled).unwrap();
     bencher.bench(|| black_box(&state).draw(&definition, trial));
 }
 
