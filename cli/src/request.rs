@@ -3,6 +3,7 @@
 pub(crate) mod channels;
 mod comments;
 mod file;
+mod parents;
 pub(crate) mod tries;
 
 use std::path::Path;
@@ -29,6 +30,8 @@ pub(crate) struct Edits<'a> {
     pub(crate) name: Option<&'a str>,
     /// Follow the `InitialConfigurations` of the request.
     pub(crate) tries: &'a [Try],
+    /// Follow the parents in the `WarmStartConfig` of the request.
+    pub(crate) parents: &'a [String],
     /// Replace those of the request.
     pub(crate) limits: Limits,
     /// Replace the data of the request's channels.
@@ -97,6 +100,7 @@ fn checked(
         body[NAME] = Value::from(name);
     }
     tries::append(&mut body, edits.tries);
+    parents::append(&mut body, edits.parents);
     limit(&mut body, edits.limits);
     channels::check_names(&body, edits.channels)?;
     channels::replace(&mut body, edits.channels);

@@ -71,6 +71,7 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
     let edits = request::Edits {
         name: options.name.as_deref(),
         tries: &options.tries,
+        parents: &options.parents,
         limits: options.limits,
         channels: &options.channels,
     };

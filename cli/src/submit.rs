@@ -19,6 +19,7 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
     let edits = request::Edits {
         name: options.name.as_deref(),
         tries: &options.tries,
+        parents: &options.parents,
         limits: options.limits,
         channels: &[],
     };

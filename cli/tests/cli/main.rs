@@ -39,5 +39,6 @@ mod simulate;
 mod sizes;
 mod stop;
 mod training_service;
+mod warm_start;
 mod whole;
 mod world;

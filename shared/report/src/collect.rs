@@ -197,8 +197,8 @@ impl Live {
         self.changed.extend(trial);
         if let (Some(number), What::Ruled(ruling, job)) = (trial, what) {
             if let Ruling::Order(order @ Order::Start { .. }) = ruling {
-                let sampler = self.follower.tuning.definition.sampler;
-                self.trials.entry(number).or_insert_with(|| Record::started(sampler, order));
+                let definition = &self.follower.tuning.definition;
+                self.trials.entry(number).or_insert_with(|| Record::started(definition, order));
             }
             if let Some(record) = self.trials.get_mut(&number) {
                 record.rule(at, ruling, job.as_deref());

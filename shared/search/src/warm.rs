@@ -33,6 +33,8 @@ pub enum WarmStartType {
 pub struct WarmStart {
     /// What they have in common with the new tuning.
     pub kind: WarmStartType,
+    /// The names of the parents, in the order of the request.
+    pub names: Vec<String>,
     /// The parents, in the order of the request; at most [`PARENTS_MAX`] count.
     pub parents: Vec<Parent>,
 }
@@ -82,6 +84,15 @@ impl Parent {
         Self(kept.into_iter().filter_map(|index| distinct.get(index).cloned()).collect())
     }
 
+    /// Returns the parent with at most `most` observations: the better half, and a sample of the others.
+    #[must_use]
+    pub fn at_most(self, most: usize, maximize: bool) -> Self {
+        let numbers: Vec<u32> = (0..).zip(&self.0).map(|(number, _)| number).collect();
+        let values: Vec<f64> = self.0.iter().map(|(_, value)| oriented(Some(*value), maximize)).collect();
+        let kept = sample(&numbers, &values, most);
+        Self(kept.into_iter().filter_map(|index| self.0.get(index).cloned()).collect())
+    }
+
     /// Returns the places and values, best first.
     pub fn observations(&self) -> &[(Place, f64)] {
         &self.0
@@ -89,6 +100,11 @@ impl Parent {
 }
 
 impl WarmStart {
+    /// Returns the name of a parent.
+    pub fn name(&self, parent: u32) -> Option<&str> {
+        self.names.get(usize::try_from(parent).ok()?).map(String::as_str)
+    }
+
     pub(crate) fn parents(&self) -> impl Iterator<Item = (u32, &Parent)> {
         (0..).zip(&self.parents).take(PARENTS_MAX)
     }

@@ -55,7 +55,7 @@ fn parent(space: &Space, value: impl Fn(&Configuration) -> f64) -> Parent {
 }
 
 fn warm(kind: WarmStartType, parents: Vec<Parent>) -> WarmStart {
-    WarmStart { kind, parents }
+    WarmStart { kind, names: Vec::new(), parents }
 }
 
 /// Plays so many trials, one after the other.

@@ -1,6 +1,7 @@
 //! Checks a request and stores it as a tuning, in one transaction.
 
 mod guardrails;
+mod parents;
 
 use std::sync::Arc;
 
@@ -84,6 +85,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
             definition.grants = true;
         }
+        definition.warm_start = parents::warm_start(&self.store, &request, &definition).await?;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.map(str::to_owned);

@@ -28,14 +28,26 @@ pub const CAPACITY_LACKING: &str = "no training job gets instances: the tuning w
 
 /// Returns how the configuration of a trial was chosen. The origin is recorded where the sampler
 /// learns or the user gave values.
-pub fn drawn(sampler: SamplerKind, origin: Option<Origin>) -> String {
-    match (origin, sampler) {
-        (Some(Origin::Model { near, expected, low, high, parent: _ }), _) => format!(
-            "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6})"
-        ),
-        (Some(Origin::Parent { parent, rank }), _) => format!(
-            "taken over from parent {parent}, whose configuration of rank {rank} it was (both from 0)"
-        ),
+pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
+    let warm_start = definition.warm_start.as_ref();
+    let name = |parent| warm_start.and_then(|warm_start| warm_start.name(parent)).unwrap_or("unknown");
+    match (origin, definition.sampler) {
+        (Some(Origin::Model { near, expected, low, high, parent }), _) => {
+            let followed = parent.map(|followed| {
+                format!(
+                    ", and followed the parent {} with weight {:.2}",
+                    name(followed.parent),
+                    followed.weight
+                )
+            });
+            format!(
+                "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}",
+                followed.unwrap_or_default()
+            )
+        }
+        (Some(Origin::Parent { parent, rank }), _) => {
+            format!("taken over from the parent {}, where it ranked {}", name(parent), rank.saturating_add(1))
+        }
         (Some(Origin::Initial), _) => "by InitialConfigurations; a value that it lacks is drawn".to_owned(),
         (Some(Origin::Grid), _) | (None, SamplerKind::Grid) => "the next combination of the grid".to_owned(),
         (Some(Origin::Random), _) | (None, SamplerKind::Random) => "at random".to_owned(),

@@ -28,6 +28,7 @@ mod parse;
 mod ranges;
 mod rungs;
 mod usd;
+mod warm_start;
 
 use fields::{Field, Fields, Instances};
 

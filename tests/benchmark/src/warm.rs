@@ -134,7 +134,7 @@ impl Player {
             first.get_or_insert(outcome);
         }
         let cold = self.cold(child, &definition, seed)?;
-        let warm_start = Some(WarmStart { kind: pair.kind, parents });
+        let warm_start = Some(WarmStart { kind: pair.kind, names: Vec::new(), parents });
         let definition = Definition { warm_start, ..definition };
         let last = TIMES.last().copied().unwrap_or(0);
         let warm = simulate(&child.table, &definition, &setting(last), seed).map_err(unusable(child))?;

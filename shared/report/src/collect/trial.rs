@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use search::{Configuration, SamplerKind};
+use search::Configuration;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobKey, JobPhase};
 use tuning::log::reasons::{StopWhy, TrialEnd};
@@ -44,14 +44,14 @@ struct JobRecord {
 
 impl Record {
     /// Returns the record of a trial whose first job is ordered.
-    pub(super) fn started(sampler: SamplerKind, order: &Order) -> Self {
+    pub(super) fn started(definition: &Definition, order: &Order) -> Self {
         let (bracket, refit, configuration, origin) = match order {
             Order::Start { bracket, configuration, launch, origin, .. } => {
                 (*bracket, launch.refit, configuration.clone(), *origin)
             }
             _ => (BracketId(0), false, Configuration::default(), None),
         };
-        let chosen = if refit { String::new() } else { words::drawn(sampler, origin) };
+        let chosen = if refit { String::new() } else { words::drawn(definition, origin) };
         Self {
             bracket,
             refit,

@@ -13,7 +13,7 @@ use super::Money;
 use crate::world::World;
 use crate::world::ports::now;
 use crate::world::program::NONSENSE;
-use crate::world::training::{Job, Owner};
+use crate::world::training::{Job, LogStream, Owner};
 
 /// The longest wait of a spot job beyond its running time, in seconds.
 const SPOT_WAIT_SECONDS: i64 = 900;
@@ -199,7 +199,13 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
             book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.keep_alive_seconds)).max();
         book.case.dearest(seconds + book.case.beyond_seconds()) + kept.unwrap_or(0)
     };
-    let is_timed = world.training.of(id).any(|job| job.logged.is_some());
+    // After an interruption, the first line of the last run shows no start-up.
+    let shows_times = |job: &Job| {
+        let runs: Vec<_> = job.streams.iter().filter(|stream| stream.name.contains("/algo-1-")).collect();
+        let values = |run: &&LogStream| run.lines.iter().filter(|line| line.message.contains("auc=")).count();
+        runs.last().is_some_and(|last| values(last) > usize::from(runs.len() > 1))
+    };
+    let is_timed = world.training.of(id).any(|job| job.logged.is_some() && shows_times(job));
     let epochs = choices.hyperband.filter(|_| is_timed).map(|(_, most, _)| most);
     let shortened = epochs.map_or(limit, |epochs| {
         SPOT_WAIT_SECONDS + slowest_job_seconds(world, id, epochs) * MARGIN_PERCENT_FEW / 100

@@ -251,7 +251,7 @@ impl<'a> Trail<'a> {
             bracket,
             rungs: rung::levels(self.tuning, bracket),
             rung_execution: rung::execution(self.tuning),
-            drawn: words::drawn(definition.sampler, origin),
+            drawn: words::drawn(definition, origin),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
             direction: words::direction(definition.objective).to_owned(),

@@ -38,6 +38,7 @@ pub static RULES: &[Rule] = &[
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off with Hyperband", strategy::early_stopping),
     rule("needs_jobs", "Bayesian and Random require MaxNumberOfTrainingJobs", strategy::needs_jobs),
     rule("sampler", "Bayesian and Grid have samplers of their own", strategy::sampler),
+    rule("warm_start", "WarmStartConfig names distinct parents, not with Grid", strategy::warm_start),
     rule("parameter_count", "1 to 30 parameters", parameters::parameter_count),
     rule("ranges", "bounds are numbers, MinValue <= MaxValue, and the scaling allows them", parameters::ranges),
     rule("unique_names", "each hyperparameter has one range or one static value", parameters::unique_names),

@@ -18,7 +18,7 @@ const WHOLE_NUMBER: &str = "a whole number, for example '10'";
 const NUMBER: &str = "a number, for example '0.001'";
 
 /// The list that contains a range.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Integer,
     Continuous,

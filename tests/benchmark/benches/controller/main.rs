@@ -77,7 +77,8 @@ fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32, parents: usize) {
     };
     let parents: Vec<Parent> = (2..).map(parent).take(parents).collect();
     let is_warm = !parents.is_empty();
-    definition.warm_start = is_warm.then_some(WarmStart { kind: WarmStartType::TransferLearning, parents });
+    definition.warm_start =
+        is_warm.then_some(WarmStart { kind: WarmStartType::TransferLearning, names: Vec::new(), parents });
     // A tenth of the trials is drawn at random, in no time, and only some follow the parents.
     let is_modelled = |trial: &TrialId| match state.draw(&definition, *trial).origin {
         Origin::Model { parent, .. } => parent.is_some() == is_warm,

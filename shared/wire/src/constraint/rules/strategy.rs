@@ -5,7 +5,9 @@ use serde_json::json;
 use tuning::definition::Scheduling;
 
 use super::{violation, when};
-use crate::request::{NUMBER_PATTERN, RESOURCE_NAMES, Request, Violation, compile_pattern, shortened};
+use crate::request::{
+    NUMBER_PATTERN, RESOURCE_NAMES, Request, Strategy, Violation, compile_pattern, shortened,
+};
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
 const METRICS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
@@ -158,6 +160,27 @@ pub(super) fn sampler(request: &Request) -> Vec<Violation> {
         given = given.unwrap_or(own),
     );
     when(given.is_some(), "Controller.Sampler", &message)
+}
+
+pub(super) fn warm_start(request: &Request) -> Vec<Violation> {
+    let Some((_, parents)) = request.warm_start() else { return Vec::new() };
+    let path = "WarmStartConfig";
+    if request.strategy() == Strategy::Grid {
+        let message = "Invalid WarmStartConfig: expected none with Strategy 'Grid', which tries every combination once; \
+                       remove WarmStartConfig, or set Strategy to 'Bayesian', 'Random' or 'Hyperband'";
+        return vec![violation(path, message)];
+    }
+    let is_repeated = |(index, parent): &(usize, &&str)| {
+        parents.iter().take(*index).any(|earlier| earlier.eq_ignore_ascii_case(parent))
+    };
+    let repeated = parents.iter().enumerate().find(is_repeated);
+    let message = |parent: &str| {
+        format!(
+            "Invalid ParentHyperParameterTuningJobs: '{}' is named twice; name each parent once",
+            shortened(parent)
+        )
+    };
+    repeated.map(|(_, parent)| violation(path, &message(parent))).into_iter().collect()
 }
 
 pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {

@@ -7,7 +7,6 @@ use crate::request::{CompleteOnConvergence, EarlyStopping, Strategy};
 const SCALING: &[&str] = &["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"];
 const TAG: &str = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)";
 const LIST_ADVICE: &str = "use TrainingJobDefinition instead";
-const WARM_START_ADVICE: &str = "remove it: every tuning job starts without results of earlier ones";
 const AUTO_ADVICE: &str = "its ranges come from rules that AWS does not publish; set the ranges in IntegerParameterRanges, \
     ContinuousParameterRanges or CategoricalParameterRanges";
 const AUTOTUNE_ADVICE: &str = "it completes a request by rules that AWS does not publish; set ranges, limits and strategy \
@@ -72,7 +71,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     integer("HyperParameterTuningJobConfig.RandomSeed").min(0),
     list("TrainingJobDefinitions").range(1, 10).unsupported(&[], LIST_ADVICE).rules(&["one_definition"]),
     structure("TrainingJobDefinitions[]").like("TrainingJobDefinition"),
-    structure("WarmStartConfig").unsupported(&[], WARM_START_ADVICE),
+    structure("WarmStartConfig").rules(&["warm_start"]),
     list("WarmStartConfig.ParentHyperParameterTuningJobs").required().range(1, 5),
     structure("WarmStartConfig.ParentHyperParameterTuningJobs[]"),
     text("WarmStartConfig.ParentHyperParameterTuningJobs[].HyperParameterTuningJobName").range(1, 32).pattern(NAME),

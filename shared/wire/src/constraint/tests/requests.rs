@@ -20,7 +20,6 @@ pub(super) fn bases() -> Vec<Base> {
         "TrainingJobDefinition.HyperParameterRanges",
         "TrainingJobDefinition.InputDataConfig[0].DataSource.S3DataSource.InstanceGroupNames",
         "TrainingJobDefinition.TuningObjective",
-        "WarmStartConfig",
     ];
     let group_fields = [
         "TrainingJobDefinition.ResourceConfig.InstanceGroups",

@@ -48,6 +48,12 @@ fn changed(mut body: Value, changes: &Value) -> Value {
     body
 }
 
+fn warm(parents: &[&str]) -> Value {
+    let parents: Vec<Value> =
+        parents.iter().map(|name| json!({"HyperParameterTuningJobName": name})).collect();
+    json!({"WarmStartType": "TransferLearning", "ParentHyperParameterTuningJobs": parents})
+}
+
 #[rustfmt::skip]
 fn strategy_cases() -> Vec<Case> {
     let max = "CONFIG.StrategyConfig.HyperbandStrategyConfig.MaxResource";
@@ -89,6 +95,7 @@ fn strategy_cases() -> Vec<Case> {
             "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": null}), jobs, "required with Strategy 'Bayesian'"),
         case("sampler", configs, json!({"/CONFIG/Strategy": "Bayesian", "/Controller": {"Sampler": "Sobol"}}),
             "Controller.Sampler", "Invalid Sampler 'Sobol': expected none with Strategy 'Bayesian'"),
+        case("warm_start", flat, json!({"/WarmStartConfig": warm(&["one", "ONE"])}), "WarmStartConfig", "named twice"),
         case("metric_patterns", flat, json!({regex_at: r"auc=[-+.\w]*\w"}), regex, "expected a group"),
         case("metric_patterns", flat, json!({regex_at: r"(?<=auc=)([-+.\w]*\w)"}), regex, "look-behind"),
         case("metric_patterns", flat, json!({regex_at: "((a{100}){100}){100}"}), regex, "larger than"),
@@ -144,6 +151,8 @@ fn parameter_cases() -> Vec<Case> {
             "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 6,
             "/Controller": {"InitialConfigurations": [{"a": "1"}]}}), initial, "tries each combination once"),
         case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": one}), integer, "categorical ranges only"),
+        case("warm_start", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": grid,
+            "/WarmStartConfig": warm(&["one"])}), "WarmStartConfig", "none with Strategy 'Grid'"),
         case("grid", configs, json!({"/CONFIG/Strategy": "Grid", "/Controller": {}, "/CONFIG/RANGES": grid}),
             "CONFIG.ResourceLimits.MaxNumberOfTrainingJobs", "expected 6, the number of combinations"),
         case("unique_names", flat, json!({name_at: "eta"}), &format!("{continuous}.Name"), "another range has this name"),

@@ -1,0 +1,105 @@
+//! The parents of a tuning: the observations of ended tunings of the same table, copied into its definition. So a replay
+//! is identical, and a deleted parent changes nothing.
+
+use std::collections::BTreeMap;
+
+use hyperband::ranking::Direction;
+use search::{Configuration, Parent, WarmStart};
+use tuning::definition::Definition;
+use tuning::trial::summary::JobSummary;
+use tuning::unit::ids::TrialId;
+use wire::request::{Request, RequestError};
+use wire::stored;
+
+use super::SubmitError;
+use crate::lookup::{self, LookupError};
+use crate::ports::table::{Pages, Query, Table};
+use crate::store::{Store, Tuning};
+
+/// The most training jobs of a parent that are read, the first ones.
+const PARENT_JOBS_MAX: usize = 2_000;
+/// The most bytes of all copied observations. The request and the rest of the definition share the row.
+const PARENTS_BYTES_MAX: usize = 150_000;
+/// Bytes of a number in a copied observation.
+const NUMBER_BYTES: usize = 22;
+const PAGE_ROWS: usize = 200;
+const PARENTS: &str = "WarmStartConfig.ParentHyperParameterTuningJobs";
+
+/// Returns the warm start of a request; `None` without `WarmStartConfig`.
+pub(super) async fn warm_start<T: Table>(
+    store: &Store<T>,
+    request: &Request,
+    definition: &Definition,
+) -> Result<Option<WarmStart>, SubmitError> {
+    let Some((kind, names)) = request.warm_start() else { return Ok(None) };
+    let fixed = request.static_configuration();
+    let maximize = definition.direction() == Direction::Maximize;
+    let most = observations_max(definition, names.len());
+    let mut parents = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let wrong = |message: &str| {
+            let path = format!("{PARENTS}[{index}].HyperParameterTuningJobName");
+            SubmitError::from(RequestError::field(&path, message))
+        };
+        let parent = match ended(store, name).await? {
+            Ok(parent) => parent,
+            Err(message) => return Err(wrong(&message)),
+        };
+        request.check_parent(name, &parent.request).map_err(|message| wrong(&message))?;
+        let trials = trials(store, &parent).await?;
+        parents.push(Parent::new(&definition.space, &fixed, trials, maximize).at_most(most, maximize));
+    }
+    let names = names.into_iter().map(str::to_owned).collect();
+    Ok(Some(WarmStart { kind, names, parents }))
+}
+
+/// Returns how many observations of each parent are copied, so that they fit the row of the definition.
+fn observations_max(definition: &Definition, parents: usize) -> usize {
+    let bytes = definition.space.parameters().len().saturating_mul(NUMBER_BYTES).saturating_add(NUMBER_BYTES);
+    PARENTS_BYTES_MAX.checked_div(bytes.saturating_mul(parents)).unwrap_or(0)
+}
+
+/// Returns the ended tuning named `name`, or why it cannot be a parent.
+async fn ended<T: Table>(
+    store: &Store<T>,
+    name: &str,
+) -> Result<Result<std::sync::Arc<Tuning>, String>, SubmitError> {
+    let unknown = || format!("no hyperparameter tuning job is named {name}; name one that has ended");
+    let row = match lookup::find(store, name).await {
+        Ok(row) => row,
+        Err(LookupError::Store(error)) => return Err(error.into()),
+        Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(Err(unknown())),
+    };
+    let (head, tuning) = (store.head(&row.id).await?, store.tuning(&row.id).await?);
+    let (Some(head), Some(tuning)) = (head, tuning) else { return Ok(Err(unknown())) };
+    if matches!(head.status.as_str(), "InProgress" | "Stopping") {
+        return Ok(Err(format!(
+            "the parent tuning job {name} is {}; wait for its end, or stop it",
+            head.status
+        )));
+    }
+    Ok(Ok(tuning))
+}
+
+/// Returns the configuration and the best value of each trial of a tuning that has a value.
+async fn trials<T: Table>(
+    store: &Store<T>,
+    parent: &Tuning,
+) -> Result<Vec<(Configuration, f64)>, SubmitError> {
+    let mut pages = Pages::of(Query::prefix(stored::tuning_partition(&parent.id), "JOB#", PAGE_ROWS));
+    let mut trials: BTreeMap<TrialId, JobSummary> = BTreeMap::new();
+    let mut jobs = 0;
+    while let Some(page) = pages.next(&*store.table).await.map_err(crate::store::StoreError::from)? {
+        for row in &page {
+            let summary = stored::job(row).map_err(crate::store::StoreError::from)?;
+            // The last job of a trial has its best value.
+            trials.insert(summary.job.trial, summary);
+        }
+        jobs += page.len();
+        if jobs >= PARENT_JOBS_MAX {
+            break;
+        }
+    }
+    let valued = trials.into_values().filter_map(|job| Some((job.configuration, job.best_value?)));
+    Ok(valued.collect())
+}

@@ -1,0 +1,103 @@
+//! `WarmStartConfig`: the parents of a tuning, and which tunings can be parents of it.
+
+use std::collections::BTreeMap;
+
+use search::{Configuration, WarmStartType};
+
+use super::ranges::Kind;
+use super::{Request, shortened};
+
+/// The most hyperparameters that may have a range in the parent and a static value in the new tuning, or the reverse.
+const CHANGED_MAX: usize = 10;
+
+impl Request {
+    /// Returns the type of the warm start and the names of the parents; `None` without `WarmStartConfig`.
+    pub fn warm_start(&self) -> Option<(WarmStartType, Vec<&str>)> {
+        let config = self.at("WarmStartConfig")?;
+        let kind = match config["WarmStartType"].as_str()? {
+            "IdenticalDataAndAlgorithm" => WarmStartType::IdenticalDataAndAlgorithm,
+            _ => WarmStartType::TransferLearning,
+        };
+        let parents = config["ParentHyperParameterTuningJobs"].as_array()?.iter();
+        Some((kind, parents.filter_map(|parent| parent["HyperParameterTuningJobName"].as_str()).collect()))
+    }
+
+    /// Returns the static hyperparameters, which a parent may tune.
+    pub fn static_configuration(&self) -> Configuration {
+        let all = self.static_hyperparameters().into_iter().flatten();
+        let text = all.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+        Configuration(text.collect())
+    }
+
+    /// Checks that this tuning can start from the tuning named `name`, whose request is `parent`. Returns the reason why
+    /// it cannot.
+    pub fn check_parent(&self, name: &str, parent: &Self) -> Result<(), String> {
+        let objective = |request: &Self| (request.objective(), request.objective_metric().to_owned());
+        if objective(self) != objective(parent) {
+            return Err(format!(
+                "the parent tuning job {name} has the objective {:?} {}, this one has {:?} {}; set the same Type and \
+                 MetricName",
+                parent.objective(),
+                parent.objective_metric(),
+                self.objective(),
+                self.objective_metric()
+            ));
+        }
+        let (own, theirs) = (self.named_kinds(), parent.named_kinds());
+        let missing = |names: &BTreeMap<&str, Option<Kind>>, of: &BTreeMap<&str, Option<Kind>>| {
+            of.keys().find(|name| !names.contains_key(*name)).map(|name| shortened(name))
+        };
+        if let Some(name_of_one) = missing(&own, &theirs).or_else(|| missing(&theirs, &own)) {
+            return Err(format!(
+                "The set of tunable plus static HyperParameter names is not the same across current and parent tuning \
+                 jobs: only one of this tuning job and {name} has '{name_of_one}'; give it a range or a static value \
+                 in both"
+            ));
+        }
+        let both = || own.iter().filter_map(|(key, kind)| Some((*key, *kind, *theirs.get(key)?)));
+        let retyped = both().find(|(_, own, theirs)| own.is_some() && theirs.is_some() && own != theirs);
+        if let Some((key, ..)) = retyped {
+            return Err(format!(
+                "hyperparameter '{}' has a range of another type in the parent tuning job {name}; use the same list of \
+                 ParameterRanges",
+                shortened(key)
+            ));
+        }
+        let changed = both().filter(|(_, own, theirs)| own.is_some() != theirs.is_some()).count();
+        if changed > CHANGED_MAX {
+            return Err(format!(
+                "{changed} hyperparameters are tuned in only one of this tuning job and its parent {name}; the maximum \
+                 is {CHANGED_MAX}"
+            ));
+        }
+        self.check_identical(name, parent)
+    }
+
+    /// Checks that the algorithm and the data are those of the parent, where the type of the warm start requires it.
+    fn check_identical(&self, name: &str, parent: &Self) -> Result<(), String> {
+        if self.warm_start().is_none_or(|(kind, _)| kind != WarmStartType::IdenticalDataAndAlgorithm) {
+            return Ok(());
+        }
+        let paths = [
+            "TrainingJobDefinition.AlgorithmSpecification.TrainingImage",
+            "TrainingJobDefinition.AlgorithmSpecification.AlgorithmName",
+            "TrainingJobDefinition.InputDataConfig",
+        ];
+        paths.into_iter().find(|path| self.at(path) != parent.at(path)).map_or(Ok(()), |path| {
+            Err(format!(
+                "{path} differs from that of the parent tuning job {name}, but WarmStartType is \
+                 IdenticalDataAndAlgorithm; set WarmStartType to TransferLearning"
+            ))
+        })
+    }
+
+    /// Returns all hyperparameters of the request, with the kind of their range; `None` = a static value. The controller
+    /// sets the resource hyperparameter.
+    fn named_kinds(&self) -> BTreeMap<&str, Option<Kind>> {
+        let fixed =
+            self.static_hyperparameters().into_iter().flatten().map(|(name, _)| (name.as_str(), None));
+        let tuned = self.ranges().filter_map(|(_, kind, range)| Some((range.name.as_deref()?, Some(kind))));
+        let resource = self.resource_hyperparameter();
+        fixed.chain(tuned).filter(|(name, _)| Some(*name) != resource).collect()
+    }
+}
