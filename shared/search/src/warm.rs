@@ -1,7 +1,7 @@
 //! Observations of earlier tunings, the parents, from which a new tuning may start.
 //!
 //! A parent's observations are places in the space of the new tuning, so [`Parent::new`] translates its configurations.
-//! How far a suggestion follows a parent is the matter of [`crate::guide`].
+//! How far a suggestion follows a parent is the matter of `guide.rs`.
 
 use serde::{Deserialize, Serialize};
 

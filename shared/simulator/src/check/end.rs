@@ -205,7 +205,10 @@ fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
         let values = |run: &&LogStream| run.lines.iter().filter(|line| line.message.contains("auc=")).count();
         runs.last().is_some_and(|last| values(last) > usize::from(runs.len() > 1))
     };
-    let is_timed = world.training.of(id).any(|job| job.logged.is_some() && shows_times(job));
+    // The search is over when the refit starts.
+    let is_refit = |job: &Job| book.jobs.get(&job.key).is_some_and(|own| own.launch.refit);
+    let is_timed =
+        world.training.of(id).any(|job| job.logged.is_some() && shows_times(job) && !is_refit(job));
     let epochs = choices.hyperband.filter(|_| is_timed).map(|(_, most, _)| most);
     let shortened = epochs.map_or(limit, |epochs| {
         SPOT_WAIT_SECONDS + slowest_job_seconds(world, id, epochs) * MARGIN_PERCENT_FEW / 100
