@@ -5,10 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use tuning::log::fact::JobEnd;
 use tuning::log::reasons::EndReason;
 use tuning::unit::ids::TrialId;
 
 use super::{Book, JobBook};
+use crate::fault::Kind;
 use crate::world::World;
 use crate::world::training::Job;
 
@@ -93,9 +95,12 @@ impl World {
         if matches!(book.ending, Some(EndReason::Failed(_))) {
             return;
         }
+        // The log of a failed program is read at once, and a read that lags misses its last lines.
+        let lags = self.faults.can_strike(Kind::LogReadLag);
         let known = |job: &&Job| {
-            let book = book.jobs.get(&job.key);
-            !job.deleted && book.is_some_and(|book| !book.has_unknown_lines())
+            let missed = |own: &JobBook| lags && own.end == Some(JobEnd::AlgorithmError);
+            let own = book.jobs.get(&job.key);
+            !job.deleted && own.is_some_and(|own| !own.has_unknown_lines() && !missed(own))
         };
         let with_value = self.training.of(id).filter(known).find(|job| logged(job, is_finite));
         if let Some(job) = with_value {
