@@ -1,6 +1,6 @@
 //! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
 
-use search::{Domain, Parameter};
+use search::{Configuration, Domain, Parameter};
 
 use crate::definition::Definition;
 use crate::log::fact::{Fact, Recorded};
@@ -83,9 +83,10 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
             let kept = if limits.keep_alive_seconds > 0 { KEPT_BYTES } else { 0_usize };
             let drawn = if origin.is_some() { ORIGIN_BYTES } else { 0 };
             let other = kept.saturating_add(drawn).saturating_add(judged_bytes(promoted.as_ref()));
-            configuration.0.iter().fold(other, |sum: usize, (name, value)| {
-                sum.saturating_add(text(name)).saturating_add(text(value))
-            })
+            other.saturating_add(configuration_bytes(configuration))
+        }
+        Ruling::Search(SearchRuling::TrialDrawn { configuration, .. }) => {
+            ORIGIN_BYTES.saturating_add(configuration_bytes(configuration))
         }
         Ruling::Order(Order::Stop { because, .. }) => judged_bytes(because.as_ref()),
         Ruling::Attempt(AttemptRuling::TrialFinished { how: TrialEnd::Failed(message), .. })
@@ -97,7 +98,11 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
             Order::Grant(GrantOrder::Return { month, .. })
             | Order::Notice(NoticeOrder::MonthCapReached { month, .. }),
         ) => text(month),
-        Ruling::Search(_)
+        Ruling::Search(
+            SearchRuling::TrialJudged { .. }
+            | SearchRuling::RungReached { .. }
+            | SearchRuling::TrialPromoted { .. },
+        )
         | Ruling::Attempt(_)
         | Ruling::Booking(_)
         | Ruling::TuningEnding { .. }
@@ -114,6 +119,13 @@ pub(crate) fn ruling_bytes(ruling: &Ruling) -> usize {
         ) => 0,
     };
     FRAME_BYTES.saturating_add(content)
+}
+
+fn configuration_bytes(configuration: &Configuration) -> usize {
+    configuration
+        .0
+        .iter()
+        .fold(0, |sum: usize, (name, value)| sum.saturating_add(text(name)).saturating_add(text(value)))
 }
 
 fn judged_bytes(judged: Option<&Judged>) -> usize {

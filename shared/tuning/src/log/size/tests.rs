@@ -63,7 +63,7 @@ fn a_fact_is_never_larger_than_its_estimate() {
 }
 
 fn largest_start() -> Order {
-    let configuration = search::Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
+    let configuration = Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
     let limits = crate::definition::JobLimits {
         max_runtime_seconds: u64::MAX,
         max_wait_seconds: Some(u64::MAX),
@@ -104,8 +104,10 @@ const LARGEST_JUDGED: Judged = Judged {
 #[test]
 fn a_ruling_is_never_larger_than_its_estimate() {
     let message = worst(1_000);
+    let Order::Start { configuration, origin, .. } = largest_start() else { panic!("no start") };
     let rulings = [
         Ruling::Order(largest_start()),
+        Ruling::Search(SearchRuling::TrialDrawn { trial: TrialId(u32::MAX), configuration, origin }),
         Ruling::Search(SearchRuling::RungReached {
             job: Some(JOB),
             trial: TrialId(u32::MAX),
