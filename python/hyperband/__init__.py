@@ -40,7 +40,7 @@ Fields = TypedDict("Fields", {
     "ResourceHyperParameter": str, "EpochPattern": str, "EpochBase": int, "EpochNumbering": Literal["Absolute", "PerAttempt"],
     "MetricHost": str, "MaxInstances": int, "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int,
     "SpotFallback": Literal["None", "OnDemand"], "Refit": Literal["None", "Best"], "NoObjectiveSeconds": int,
-    "StartupAllowanceSeconds": int, "UploadAllowanceSeconds": int}, total=False)
+    "StartupAllowanceSeconds": int, "UploadAllowanceSeconds": int, "InstanceCounts": List[int], "ScaleWithInstances": List[str]}, total=False)
 # The trial with the best value at any epoch. `model` is the folder of the best model, if that is of this trial.
 Best = NamedTuple("Best", [("hyperparameters", Dict[str, Any]), ("value", float), ("epoch", int), ("trial", int), ("epochs", int),
                            ("training_job", str), ("model", Optional[str])])

@@ -204,11 +204,17 @@ class Sdk2(unittest.TestCase):
         for strategy in ranges:
             with self.subTest(strategy):
                 self.assertEqual(ended(self.client, strategy.lower())["HyperParameterTuningJobStatus"], "Completed")
+        # A tuning with another strategy starts from the results of an ended one.
+        warm = WarmStartConfig(WarmStartTypes.IDENTICAL_DATA_AND_ALGORITHM, parents={"random"})
+        self.tuner(warm_start_config=warm).fit(job_name="warm", wait=False)
+        child = ended(self.client, "warm")
+        self.assertEqual(child["HyperParameterTuningJobStatus"], "Completed")
+        self.assertEqual(child["WarmStartConfig"], warm.to_input_req())
 
     def test_unsupported_features_are_refused_by_name(self):
         refused = self.client.exceptions.ClientError
-        warm = WarmStartConfig(warm_start_type=WarmStartTypes.TRANSFER_LEARNING, parents={"parent"})
-        for name, more in [("WarmStartConfig", {"warm_start_config": warm}), ("Autotune", {"autotune": True})]:
+        warm = WarmStartConfig(warm_start_type=WarmStartTypes.TRANSFER_LEARNING, parents={"unknown"})
+        for name, more in [("unknown.*WarmStartConfig", {"warm_start_config": warm}), ("Autotune", {"autotune": True})]:
             with self.subTest(name), self.assertRaisesRegex(refused, f"ValidationException.*{name}"):
                 self.tuner(**more).fit(job_name="refused", wait=False)
         several = HyperparameterTuner.create(
