@@ -103,7 +103,7 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         Status::Active if free => {}
         Status::Active | Status::Ended { .. } => return None,
     }
-    if let Some(lack) = state.capacity.longest_lack() {
+    if let Some(lack) = state.lack(definition) {
         let wait = duration((lack.until - state.now).0);
         return Some(format!("no instances are available; next attempt in {wait}"));
     }

@@ -11,6 +11,7 @@ mod training;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tuning::definition::Definition;
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::EndReason;
 use tuning::rules::doubt;
@@ -276,7 +277,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             totals: totals(loaded),
             ending_reason: why.filter(|_| ended.is_none()).map(|why| why.word().to_owned()),
             max_parallel_training_jobs: state.changes.max_parallel.as_ref().map(|change| change.value),
-            waiting_for: waiting_for(state),
+            waiting_for: waiting_for(&tuning.definition, state),
             best_model: None,
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
             trials_started: state.search.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
@@ -303,7 +304,7 @@ fn has_converged(tuning: &Tuning, state: &State) -> bool {
 
 /// Returns why the next training job cannot start yet, or why the tuning has not ended, if it waits for something that it
 /// does not control.
-fn waiting_for(state: &State) -> Option<WaitingFor> {
+fn waiting_for(definition: &Definition, state: &State) -> Option<WaitingFor> {
     let since = state.money.billing.iter().map(|(_, job)| job.bill.read_at().unwrap_or(Time::EPOCH)).min();
     if let Some(since) = since.filter(|_| state.trials.is_empty() && state.search.waiting.is_empty()) {
         let (reason, since_ms) = ("Bills".to_owned(), since.0);
@@ -317,7 +318,7 @@ fn waiting_for(state: &State) -> Option<WaitingFor> {
         .deferral
         .as_ref()
         .and_then(|deferral| Some((deferral.quota_since?, deferral.last_answer.clone())));
-    if let Some(lack) = state.capacity.longest_lack() {
+    if let Some(lack) = state.lack(definition) {
         let next_attempt_ms = Some(lack.until.0);
         Some(WaitingFor {
             reason: "Capacity".to_owned(),

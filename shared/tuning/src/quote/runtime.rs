@@ -86,8 +86,9 @@ impl Pace {
     }
 }
 
-/// Returns the times of an epoch, or of a start-up with its first epoch, of jobs with this cluster size. While there are none, returns those of all jobs: a
-/// smaller cluster may take longer by the ratio of the sizes, a larger one may be no faster.
+/// Returns the times of an epoch, or of a start-up with its first epoch, of jobs with this cluster size. While there are
+/// none, returns those of all jobs: a smaller cluster may take longer by the ratio of the sizes, a larger one may be no
+/// faster.
 fn at_size(sizes: &[u32], times: &[Millis], of: &[SizeId], size: SizeId) -> Vec<Millis> {
     let all = || times.iter().copied().zip(of.iter().copied());
     let own: Vec<Millis> = all().filter(|(_, of)| *of == size).map(|(time, _)| time).collect();

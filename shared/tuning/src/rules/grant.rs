@@ -101,7 +101,7 @@ pub(crate) fn return_unused(state: &State, kept: MicroUsd) -> Option<Ruling> {
 /// Returns how much unused money a tuning keeps whose search is not over.
 pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
     let Some(unused) = state.money.ledger.unused() else { return MicroUsd::ZERO };
-    if is_idle(state) {
+    if is_idle(definition, state) {
         return MicroUsd::ZERO;
     }
     if state.status != Status::Active || state.jobs_left(definition) == 0 {
@@ -113,12 +113,12 @@ pub(crate) fn kept(definition: &Definition, state: &State) -> MicroUsd {
 }
 
 /// Returns whether nothing can start for long, so that other tunings should have the money.
-fn is_idle(state: &State) -> bool {
+fn is_idle(definition: &Definition, state: &State) -> bool {
     let idle_from = state.now + IDLE;
     let mut waiting = state.trials.values().peekable();
     let all_wait =
         waiting.peek().is_some() && waiting.all(|trial| trial.not_before().is_some_and(|at| at > idle_from));
-    state.is_deferred_long() || state.lacks_capacity_long() || all_wait || state.is_paused()
+    state.is_deferred_long() || state.lacks_capacity_long(definition) || all_wait || state.is_paused()
 }
 
 /// Returns whether a tuning without running jobs has waited long enough for the month's cap.

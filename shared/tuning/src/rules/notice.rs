@@ -15,8 +15,8 @@ pub(crate) const OVERRUN: Rule =
     Rule { next: |view| overrun(view.state), wakes: never, folds_first: nothing };
 
 pub(crate) const CAPACITY_LACKING: Rule = Rule {
-    next: |view| capacity_lacking(view.state),
-    wakes: |view| view.by_facts(view.state.long_lack_at()),
+    next: |view| capacity_lacking(view.definition, view.state),
+    wakes: |view| view.by_facts(view.state.long_lack_at(view.definition)),
     folds_first: nothing,
 };
 
@@ -30,11 +30,11 @@ pub(crate) fn overrun(state: &State) -> Option<Ruling> {
 }
 
 /// Publishes that no job has got instances for long, once for each lack of capacity.
-pub(crate) fn capacity_lacking(state: &State) -> Option<Ruling> {
+pub(crate) fn capacity_lacking(definition: &Definition, state: &State) -> Option<Ruling> {
     // An ending tuning waits only for the instances of its refit.
     let waits = state.status == Status::Active || state.refit.is_some();
     state
-        .unpublished_lack()
+        .unpublished_lack(definition)
         .filter(|_| waits)
         .map(|since| Ruling::Order(Order::Notice(NoticeOrder::CapacityLacking { since })))
 }

@@ -196,9 +196,9 @@ pub(crate) fn lacks_money(definition: &Definition, state: &State) -> bool {
     let waits = |trial: &Trial| trial.next_rung() > RungId(0) && trial.may_start(state.now);
     state.trials.values().any(waits)
         || candidates(definition, state, false).any(|ruling| {
-            let may_fit =
-                |work: Work| definition.job.sizes.is_empty() || !is_out_of_reach(definition, state, work);
-            !fits(definition, state, &ruling) && next_work(definition, state, &ruling).is_some_and(may_fit)
+            let work = next_work(definition, state, &ruling);
+            !fits(definition, state, &ruling)
+                && work.is_some_and(|work| !is_out_of_reach(definition, state, work))
         })
 }
 

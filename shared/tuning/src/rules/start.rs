@@ -52,7 +52,7 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
     if lacks_instances(definition, state, &next) {
         let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next else { return None };
         let waits = !definition.job.sizes.is_empty() && job.trial == state.search.next_trial;
-        return waits.then(|| drawn(state, job.trial, configuration, origin))?;
+        return waits.then(|| record_draw(state, job.trial, configuration, origin))?;
     }
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::Start { reservation, .. }) = &next
@@ -198,7 +198,7 @@ fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) 
         (quote, Configuration::default(), None)
     } else {
         let (quote, configuration, origin) = sized(definition, state, trial, may_start, work)?;
-        let Some(quote) = quote else { return drawn(state, trial, configuration, origin) };
+        let Some(quote) = quote else { return record_draw(state, trial, configuration, origin) };
         (quote, configuration, origin)
     };
     Some(Ruling::Order(Order::Start {
@@ -219,7 +219,7 @@ fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) 
 }
 
 /// Records the configuration of a new trial that must wait; `None` if it is recorded.
-fn drawn(
+fn record_draw(
     state: &State,
     trial: TrialId,
     configuration: Configuration,

@@ -108,11 +108,6 @@ impl Capacity {
         self.lacks.iter().find(|lack| lack.size == size)
     }
 
-    /// Returns the lack of capacity that has lasted longest.
-    pub fn longest_lack(&self) -> Option<&Lack> {
-        self.lacks.iter().min_by_key(|lack| lack.since)
-    }
-
     /// Begins the wait for capacity anew at `at`, unless it began later.
     pub(crate) fn wait_from(&mut self, at: Time) {
         for lack in &mut self.lacks {
@@ -187,15 +182,22 @@ impl State {
         self.capacity.lack_of(size).is_some_and(|lack| lack.until > self.now || waiting())
     }
 
-    /// Returns the longest lack of capacity if no job of the tuning has instances.
-    fn lack_without_instances(&self) -> Option<&Lack> {
-        self.capacity.longest_lack().filter(|_| !self.has_instances())
+    /// Returns the lack of capacity that has lasted longest; `None` while a job of a cluster size without one holds a slot.
+    pub fn lack(&self, definition: &Definition) -> Option<&Lack> {
+        let lacks = |job: &Job| self.capacity.lack_of(definition.job.size(job.order.instances)).is_some();
+        let all_lack = || self.jobs().all(|(_, _, job)| !job.holds_slot() || lacks(job));
+        self.capacity.lacks.iter().min_by_key(|lack| lack.since).filter(|_| all_lack())
+    }
+
+    /// Returns this lack if no job of the tuning has instances.
+    fn lack_without_instances(&self, definition: &Definition) -> Option<&Lack> {
+        self.lack(definition).filter(|_| !self.has_instances())
     }
 
     /// Returns when the wait for capacity expires; `None` while a job has instances.
     pub(crate) fn capacity_wait_expires_at(&self, definition: &Definition) -> Option<Time> {
         // Nothing is tried while starts are paused.
-        let lack = self.lack_without_instances().filter(|_| !self.is_paused())?;
+        let lack = self.lack_without_instances(definition).filter(|_| !self.is_paused())?;
         Some(lack.since + Millis::from_seconds(definition.settings.capacity_wait_seconds))
     }
 
@@ -206,19 +208,19 @@ impl State {
     }
 
     /// Returns when the wait for capacity counts as long.
-    pub(crate) fn long_lack_at(&self) -> Option<Time> {
-        self.lack_without_instances().map(|lack| lack.since + IDLE)
+    pub(crate) fn long_lack_at(&self, definition: &Definition) -> Option<Time> {
+        self.lack_without_instances(definition).map(|lack| lack.since + IDLE)
     }
 
     /// Returns whether the tuning has waited long for capacity.
-    pub(crate) fn lacks_capacity_long(&self) -> bool {
-        self.long_lack_at().is_some_and(|at| at <= self.now)
+    pub(crate) fn lacks_capacity_long(&self, definition: &Definition) -> bool {
+        self.long_lack_at(definition).is_some_and(|at| at <= self.now)
     }
 
     /// Returns since when the tuning waits for capacity, once that is long and while no notice of it was ordered.
-    pub(crate) fn unpublished_lack(&self) -> Option<Time> {
-        let lack = self.capacity.longest_lack().filter(|lack| !lack.published && self.lacks_capacity_long());
-        lack.map(|lack| lack.since)
+    pub(crate) fn unpublished_lack(&self, definition: &Definition) -> Option<Time> {
+        let is_long = self.lacks_capacity_long(definition);
+        self.lack(definition).filter(|lack| !lack.published && is_long).map(|lack| lack.since)
     }
 
     fn runs(&self) -> bool {

@@ -159,6 +159,23 @@ fn a_size_without_capacity_holds_only_its_own_trials() {
     check_next(&mut run, &done, &["trial 2 completed", "start 0-0-2 on choice 2"]);
 }
 
+/// The lack of one size ended the tuning while a job of another size waited for its instances as usual.
+#[test]
+fn a_size_without_capacity_does_not_end_a_tuning_whose_other_jobs_only_start() {
+    let mut definition = sized(random(9, 1), &[4, 1, 1]);
+    definition.settings.capacity_wait_seconds = 60;
+    let mut run = begun(&definition);
+    check_next(
+        &mut run,
+        &[described(20, job(0), CapacityError, 0)],
+        &["retry after 0-0-1: Capacity, from 50", "start 1-0-1"],
+    );
+    check_next(&mut run, &[time_passed(200)], &[]);
+
+    let done = [logged(230, job(1), 1, 0.5), described(240, job(1), Completed, 30)];
+    check_next(&mut run, &done, &["trial 1 completed", "start 0-0-2 on choice 2"]);
+}
+
 /// A quota below one size failed the whole tuning.
 #[test]
 fn a_quota_below_a_size_leaves_the_smaller_ones() {
@@ -254,18 +271,23 @@ proptest! {
 /// A limit from the times of four instances ended the jobs of one instance too early.
 #[test]
 fn limits_come_from_jobs_of_the_same_size_or_allow_for_a_slower_one() {
-    let limit_of = |size: u32, timed: u32| {
+    let limit_of = |size: u32, timed: u32, startup: i64| {
         let mut definition = sized(jobs(9, 1), &[size]);
         definition.cap = Some(MicroUsd(100_000 * SECOND));
         let mut run = Run::new(&definition);
         let timed = definition.job.sizes.iter().position(|count| *count == timed).unwrap();
         run.state.results.timings.epoch_ms = vec![Millis(10_000); 9];
         run.state.results.timings.epoch_sizes = vec![SizeId::at(timed); 9];
+        run.state.results.timings.startup_ms = vec![Millis(startup); 9];
+        run.state.results.timings.startup_sizes = vec![SizeId::at(timed); 9];
         run.state.results.timings.tail_ms = vec![Millis(0)];
         run.take(&[submitted()]);
         run.state.jobs().next().unwrap().2.order.limits.max_runtime_seconds
     };
-    assert_eq!(limit_of(4, 4), 132, "145 % of 9 x 10 seconds");
-    assert_eq!(limit_of(1, 4), 526, "a quarter of the instances may take four times as long");
-    assert_eq!(limit_of(4, 1), 132, "more instances may be no faster");
+    assert_eq!(limit_of(4, 4, 0), 132, "145 % of 9 x 10 seconds");
+    assert_eq!(limit_of(1, 4, 0), 526, "a quarter of the instances may take four times as long");
+    assert_eq!(limit_of(4, 1, 0), 132, "more instances may be no faster");
+    // The first epoch is part of a start-up.
+    let of_startup = |size, timed| limit_of(size, timed, 20_000) - limit_of(size, timed, 0);
+    assert_eq!((of_startup(4, 4), of_startup(1, 4)), (29, 117));
 }
