@@ -45,6 +45,47 @@ fn a_child_takes_over_the_best_configuration_of_its_parent() {
     assert!(replayed.out.ends_with(" rulings: identical\n"), "{replayed:?}");
 }
 
+/// A parent's static value was taken for the middle of the new range.
+#[test]
+fn a_hyperparameter_that_the_parent_did_not_tune_has_the_value_of_the_parent() {
+    let world = World::new(QUICK);
+    let mut parent = named("parent");
+    parent["TrainingJobDefinition"]["StaticHyperParameters"] = json!({"depth": "2"});
+    world.write_request("request.json", &parent);
+    world.run(&[]).with_code(0);
+    let mut child = named("child");
+    let depth = json!({"Name": "depth", "MinValue": "1", "MaxValue": "9"});
+    child["HyperParameterTuningJobConfig"]["ParameterRanges"]["IntegerParameterRanges"] = json!([depth]);
+    world.write_request("request.json", &child);
+    let child = world.run(&["--parent", "parent", "--output", "json"]).with_code(0).json();
+    assert_eq!(configurations(&child)[0]["depth"], "2", "{child}");
+}
+
+/// Logs high values and then fails for x from 0.5 on.
+const FAILS_HIGH: &str = r#"
+i=0
+while [ $i -lt 9 ]; do
+  printf '[%d]\tvalidation-auc:0.%d%s\n' $i $((i + 1)) "${SM_HP_X#0.}"
+  sleep 0.02
+  i=$((i + 1))
+done
+case "$SM_HP_X" in 0.[5-9]*) exit 1 ;; esac
+"#;
+
+#[test]
+fn a_configuration_whose_program_failed_is_not_taken_over() {
+    let world = World::new(FAILS_HIGH);
+    world.write_request("request.json", &named("parent"));
+    let parent = world.run(&["--output", "json"]).json();
+    let jobs = parent["TrainingJobs"].as_array().unwrap();
+    let failed = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
+    assert!(failed > 0 && failed < jobs.len(), "{failed} of {} failed", jobs.len());
+    world.write_request("request.json", &named("child"));
+    let child = world.run(&["--parent", "parent", "--output", "json"]).json();
+    let x: f64 = configurations(&child)[0]["x"].as_str().unwrap().parse().unwrap();
+    assert!(x < 0.5, "{x}");
+}
+
 #[test]
 fn a_tuning_that_cannot_be_a_parent_is_rejected_with_the_reason() {
     let world = World::new(QUICK);

@@ -2,10 +2,13 @@
 //! is identical, and a deleted parent changes nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hyperband::ranking::Direction;
 use search::{Configuration, Parent, WarmStart};
-use tuning::definition::Definition;
+use tuning::definition::{Definition, INSTANCE_COUNT};
+use tuning::log::fact::JobEnd;
+use tuning::log::reasons::StopWhy;
 use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
 use wire::request::{Request, RequestError};
@@ -14,7 +17,7 @@ use wire::stored;
 use super::SubmitError;
 use crate::lookup::{self, LookupError};
 use crate::ports::table::{Pages, Query, Table};
-use crate::store::{Store, Tuning};
+use crate::store::{Store, StoreError, Tuning};
 
 /// The most training jobs of a parent that are read, the first ones.
 const PARENT_JOBS_MAX: usize = 2_000;
@@ -32,7 +35,6 @@ pub(super) async fn warm_start<T: Table>(
     definition: &Definition,
 ) -> Result<Option<WarmStart>, SubmitError> {
     let Some((kind, names)) = request.warm_start() else { return Ok(None) };
-    let fixed = request.static_configuration();
     let maximize = definition.direction() == Direction::Maximize;
     let most = observations_max(definition, names.len());
     let mut parents = Vec::new();
@@ -47,10 +49,22 @@ pub(super) async fn warm_start<T: Table>(
         };
         request.check_parent(name, &parent.request).map_err(|message| wrong(&message))?;
         let trials = trials(store, &parent).await?;
+        let fixed = fixed(definition, &parent);
         parents.push(Parent::new(&definition.space, &fixed, trials, maximize).at_most(most, maximize));
     }
     let names = names.into_iter().map(str::to_owned).collect();
     Ok(Some(WarmStart { kind, names, parents }))
+}
+
+/// Returns the values that all trials of a parent have in common: its static hyperparameters, and its number of instances
+/// if the new tuning searches over it.
+fn fixed(definition: &Definition, parent: &Tuning) -> Configuration {
+    let mut fixed = parent.request.static_configuration();
+    let count = parent.definition.job.instance_count;
+    if definition.job.sizes.contains(&count) {
+        fixed.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
+    }
+    fixed
 }
 
 /// Returns how many observations of each parent are copied, so that they fit the row of the definition.
@@ -60,10 +74,7 @@ fn observations_max(definition: &Definition, parents: usize) -> usize {
 }
 
 /// Returns the ended tuning named `name`, or why it cannot be a parent.
-async fn ended<T: Table>(
-    store: &Store<T>,
-    name: &str,
-) -> Result<Result<std::sync::Arc<Tuning>, String>, SubmitError> {
+async fn ended<T: Table>(store: &Store<T>, name: &str) -> Result<Result<Arc<Tuning>, String>, SubmitError> {
     let unknown = || format!("no hyperparameter tuning job is named {name}; name one that has ended");
     let row = match lookup::find(store, name).await {
         Ok(row) => row,
@@ -81,7 +92,8 @@ async fn ended<T: Table>(
     Ok(Ok(tuning))
 }
 
-/// Returns the configuration and the best value of each trial of a tuning that has a value.
+/// Returns the configuration and the best value of each trial of a tuning that has a value and did not fail: the model
+/// learns from a failed or diverged trial that its configuration is bad, whatever it logged before.
 async fn trials<T: Table>(
     store: &Store<T>,
     parent: &Tuning,
@@ -89,9 +101,9 @@ async fn trials<T: Table>(
     let mut pages = Pages::of(Query::prefix(stored::tuning_partition(&parent.id), "JOB#", PAGE_ROWS));
     let mut trials: BTreeMap<TrialId, JobSummary> = BTreeMap::new();
     let mut jobs = 0;
-    while let Some(page) = pages.next(&*store.table).await.map_err(crate::store::StoreError::from)? {
+    while let Some(page) = pages.next(&*store.table).await.map_err(StoreError::from)? {
         for row in &page {
-            let summary = stored::job(row).map_err(crate::store::StoreError::from)?;
+            let summary = stored::job(row).map_err(StoreError::from)?;
             // The last job of a trial has its best value.
             trials.insert(summary.job.trial, summary);
         }
@@ -100,6 +112,9 @@ async fn trials<T: Table>(
             break;
         }
     }
-    let valued = trials.into_values().filter_map(|job| Some((job.configuration, job.best_value?)));
-    Ok(valued.collect())
+    let is_bad = |job: &JobSummary| {
+        job.end == Some(JobEnd::AlgorithmError) || matches!(job.stop, Some(StopWhy::Diverged { .. }))
+    };
+    let good = trials.into_values().filter(|job| !is_bad(job));
+    Ok(good.filter_map(|job| Some((job.configuration, job.best_value?))).collect())
 }

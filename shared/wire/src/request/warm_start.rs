@@ -22,7 +22,7 @@ impl Request {
         Some((kind, parents.filter_map(|parent| parent["HyperParameterTuningJobName"].as_str()).collect()))
     }
 
-    /// Returns the static hyperparameters, which a parent may tune.
+    /// Returns the static hyperparameters.
     pub fn static_configuration(&self) -> Configuration {
         let all = self.static_hyperparameters().into_iter().flatten();
         let text = all.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
@@ -66,8 +66,8 @@ impl Request {
         let changed = both().filter(|(_, own, theirs)| own.is_some() != theirs.is_some()).count();
         if changed > CHANGED_MAX {
             return Err(format!(
-                "{changed} hyperparameters are tuned in only one of this tuning job and its parent {name}; the maximum \
-                 is {CHANGED_MAX}"
+                "{changed} hyperparameters are tuned in only one of this tuning job and its parent {name}, and at most \
+                 {CHANGED_MAX} may be; tune the others in both or in none"
             ));
         }
         self.check_identical(name, parent)
