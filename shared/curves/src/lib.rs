@@ -12,5 +12,5 @@ mod table;
 pub use measure::{Best, Checkpoint, Improvement, Outcome};
 pub use service::noise;
 pub use setting::{Setting, milliseconds, seconds};
-pub use simulation::{simulate, simulate_history, simulate_steps};
+pub use simulation::{simulate, simulate_steps};
 pub use table::{Row, Table, TableError};

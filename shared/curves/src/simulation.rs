@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use search::History;
 use tuning::decide::deadline;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
@@ -24,39 +23,17 @@ pub fn simulate(
     setting: &Setting,
     seed: u64,
 ) -> Result<Outcome, TableError> {
-    simulate_steps(table, definition, setting, seed, &mut |_| {})
+    simulate_steps(table, definition, setting, seed, &mut |_, _| {})
 }
 
-/// Like [`simulate`], and shows each step of the tuning to `see`.
+/// Like [`simulate`], and shows each step of the tuning to `see`, with the state after it.
 pub fn simulate_steps(
     table: &Table,
     definition: &Definition,
     setting: &Setting,
     seed: u64,
-    see: &mut dyn FnMut(&Step),
+    see: &mut dyn FnMut(&Step, &State),
 ) -> Result<Outcome, TableError> {
-    play(table, definition, setting, seed, see).map(|(outcome, _)| outcome)
-}
-
-/// Like [`simulate`], and returns what the sampler knows of the trials that have ended: the history of a parent for a warm
-/// start. It is empty unless the sampler learns.
-pub fn simulate_history(
-    table: &Table,
-    definition: &Definition,
-    setting: &Setting,
-    seed: u64,
-) -> Result<(Outcome, History), TableError> {
-    play(table, definition, setting, seed, &mut |_| {})
-        .map(|(outcome, state)| (outcome, state.search.history))
-}
-
-fn play(
-    table: &Table,
-    definition: &Definition,
-    setting: &Setting,
-    seed: u64,
-    see: &mut dyn FnMut(&Step),
-) -> Result<(Outcome, State), TableError> {
     let mut definition = definition.clone();
     (definition.seed, definition.created) = (seed, Time::EPOCH);
     definition.limits.max_parallel = setting.workers;
@@ -81,7 +58,7 @@ fn play(
         see,
     };
     simulation.play()?;
-    Ok((simulation.measure.outcome(&simulation.state, seed), simulation.state))
+    Ok(simulation.measure.outcome(&simulation.state, seed))
 }
 
 struct Simulation<'t> {
@@ -106,7 +83,7 @@ struct Simulation<'t> {
     /// The epochs in the checkpoint of each trial.
     trained: BTreeMap<TrialId, u32>,
     inbox: Vec<Recorded>,
-    see: &'t mut dyn FnMut(&Step),
+    see: &'t mut dyn FnMut(&Step, &State),
 }
 
 impl Simulation<'_> {
@@ -152,7 +129,7 @@ impl Simulation<'_> {
                 facts.drain(..advanced.taken.min(facts.len()));
                 if let Some(step) = advanced.step {
                     self.steps = step.n;
-                    (self.see)(&step);
+                    (self.see)(&step, &self.state);
                     for ruling in &step.rulings {
                         self.measure.rule(ruling);
                         if let Ruling::Order(order) = ruling {

@@ -126,8 +126,9 @@ impl Guide {
     }
 
     pub(crate) fn ready(&self) -> Guiding<'_> {
-        let ready = |known| Some((Weighted::weight(known), known.process(&self.categories)?));
-        Guiding { parents: self.parents.iter().filter_map(ready).collect(), slope: self.slope }
+        let ready =
+            self.parents.iter().filter_map(|known| Some((known.weight, known.process(&self.categories)?)));
+        Guiding { parents: ready.collect(), slope: self.slope }
     }
 }
 
@@ -167,10 +168,6 @@ impl Weighted {
         let shape = Shape::fit(categories, &fit, &observed);
         let (points, scores) = chosen(OBSERVATIONS.min(OBSERVATIONS_OF_ALL / count));
         Some(Self { parent: index, weight: 0.0, points, shape, scores })
-    }
-
-    fn weight(&self) -> f64 {
-        self.weight
     }
 
     fn process(&self, categories: &[IsCategory]) -> Option<Process<'_>> {

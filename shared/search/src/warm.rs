@@ -78,10 +78,7 @@ impl Parent {
                 distinct.push((place, value));
             }
         }
-        let numbers: Vec<u32> = (0..).zip(&distinct).map(|(number, _)| number).collect();
-        let values: Vec<f64> = distinct.iter().map(|(_, known)| value(*known)).collect();
-        let kept = sample(&numbers, &values, OBSERVATIONS_MAX);
-        Self(kept.into_iter().filter_map(|index| distinct.get(index).cloned()).collect())
+        Self(distinct).at_most(OBSERVATIONS_MAX, maximize)
     }
 
     /// Returns the parent with at most `most` observations: the better half, and a sample of the others.

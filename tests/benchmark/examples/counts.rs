@@ -1,12 +1,32 @@
-//! `cargo run --release -p benchmark --bin counts -- [SEEDS] [JOBS]` compares one tuning that searches over all cluster
+//! `cargo run --release -p benchmark --example counts -- [OPTIONS]` compares one tuning that searches over all cluster
 //! sizes of a table with one tuning for each size, of the same number of training jobs in total.
-#![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+
+use std::ops::Range;
+use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::BenchmarkError;
+use benchmark::play::{in_threads, parse_seeds};
+use benchmark::report::Estimate;
 use benchmark::tables::counts;
+use clap::Parser;
 use curves::{Outcome, Setting, TableError, simulate};
 use serde_json::json;
+
+/// Compares one tuning over all cluster sizes of a table with one tuning for each size, by their cost
+#[derive(Debug, Parser)]
+struct Options {
+    /// The seeds; each plays one tuning over all sizes, and one for each size
+    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
+    seeds: Range<u64>,
+    /// Training jobs of the one tuning, and of the others together
+    #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u32).range(3..=10_000))]
+    jobs_allowed: u32,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+}
 
 /// What one seed shows.
 struct Pair {
@@ -19,14 +39,24 @@ struct Pair {
     whole: f64,
 }
 
-fn main() -> Result<(), BenchmarkError> {
-    let argument = |n, default| std::env::args().nth(n).and_then(|text| text.parse().ok()).unwrap_or(default);
-    let (seeds, jobs): (u32, u32) = (argument(1, 100), argument(2, 90));
-    println!("| table | reached | share of the cost, median | mean | with the others at their cost | gain |");
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), BenchmarkError> {
+    println!("| table | reached | share of the cost, median | mean | mean of all seeds | gain in value |");
     println!("|---|---|---|---|---|---|");
+    let seeds: Vec<u64> = options.seeds.clone().collect();
     for (case, sizes) in counts()? {
+        let of = |seed: &u64| pair(&case, &sizes, options.jobs_allowed, *seed);
         let pairs: Result<Vec<Pair>, BenchmarkError> =
-            (0..u64::from(seeds)).map(|seed| pair(&case, &sizes, jobs, seed)).collect();
+            in_threads(&seeds, usize::from(options.jobs), of).into_iter().collect();
         println!("| `{}` | {} |", case.name, line(&pairs?));
     }
     Ok(())
@@ -37,24 +67,21 @@ fn line(pairs: &[Pair]) -> String {
     shares.sort_unstable_by(f64::total_cmp);
     let reached = shares.len();
     let median = shares.get(reached / 2).copied().unwrap_or(f64::NAN);
-    let (mean, error) = mean(&shares);
-    let all: Vec<f64> = pairs.iter().map(|pair| pair.share.unwrap_or(pair.whole.max(1.0))).collect();
-    let (with_all, with_all_error) = self::mean(&all);
-    let gains: Vec<f64> = pairs.iter().map(|pair| pair.gain).collect();
-    let (gain, gain_error) = self::mean(&gains);
+    let shown = |values: &mut dyn Iterator<Item = f64>, digits: usize| {
+        let estimate = Estimate::of(values.map(Some));
+        estimate.map_or_else(
+            || "-".to_owned(),
+            |Estimate { mean, se }| format!("{mean:.digits$} ({:.digits$})", se.unwrap_or(0.0)),
+        )
+    };
+    let whole = |pair: &Pair| pair.share.unwrap_or(pair.whole.max(1.0));
     format!(
-        "{reached} of {} | {median:.2} | {mean:.2} ({error:.2}) | {with_all:.2} ({with_all_error:.2}) | \
-         {gain:+.5} ({gain_error:.5})",
-        pairs.len()
+        "{reached} of {} | {median:.2} | {} | {} | {}",
+        pairs.len(),
+        shown(&mut shares.iter().copied(), 2),
+        shown(&mut pairs.iter().map(whole), 2),
+        shown(&mut pairs.iter().map(|pair| pair.gain), 5)
     )
-}
-
-/// Returns the mean and its standard error.
-fn mean(values: &[f64]) -> (f64, f64) {
-    let count = u32::try_from(values.len()).map_or(f64::NAN, f64::from);
-    let mean = values.iter().fold(0.0, |sum, value| sum + value) / count;
-    let squares = values.iter().fold(0.0, |sum, value| sum + (value - mean) * (value - mean));
-    (mean, libm::sqrt(squares / (count - 1.0) / count))
 }
 
 fn pair(case: &Case, sizes: &[u32], jobs: u32, seed: u64) -> Result<Pair, BenchmarkError> {

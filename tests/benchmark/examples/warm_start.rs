@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::BenchmarkError;
+use benchmark::play::parse_seeds;
 use benchmark::report::Estimate;
 use benchmark::tables::cases_with;
 use benchmark::warm::{Pair, Played, Player, Relation, TIMES};
@@ -48,13 +49,6 @@ struct Options {
 enum Kind {
     Identical,
     Transfer,
-}
-
-fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
-    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    range
-        .filter(|range| !range.is_empty())
-        .ok_or_else(|| "expected A..B with A < B, for example 0..100".to_owned())
 }
 
 fn main() -> ExitCode {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use benchmark::error::BenchmarkError;
 use benchmark::peers::Peers;
-use benchmark::play::{Method, play_all};
+use benchmark::play::{Method, parse_seeds, play_all};
 use benchmark::report::{overall, report};
 use benchmark::tables::cases;
 use benchmark::text;
@@ -59,13 +59,6 @@ struct Options {
 enum Output {
     Text,
     Json,
-}
-
-fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
-    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    range
-        .filter(|range| !range.is_empty())
-        .ok_or_else(|| "expected A..B with A < B, for example 0..100".to_owned())
 }
 
 fn parse_noise(text: &str) -> Result<f64, String> {

@@ -72,29 +72,45 @@ pub fn play_all(
         .zip(methods)
         .flat_map(|(index, method)| seeds.clone().map(move |seed| (index, *method, seed)))
         .collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((index, method, seed)) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push(((*index, *seed), play(case, *method, world, *seed)));
-        }
-        done
-    };
-    let mut done = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        workers.into_iter().flat_map(join).collect::<Vec<_>>()
-    });
-    done.sort_by_key(|(key, _)| *key);
+    let done =
+        in_threads(&units, threads, |(index, method, seed)| (*index, play(case, *method, world, *seed)));
     let mut runs = vec![Vec::new(); methods.len()];
-    for ((index, _), run) in done {
+    for (index, run) in done {
         if let Some(of_method) = runs.get_mut(index) {
             of_method.push(run?);
         }
     }
     Ok(runs)
+}
+
+/// Reads a range of seeds, for example `0..100`.
+pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range
+        .filter(|range| !range.is_empty())
+        .ok_or_else(|| "expected A..B with A < B, for example 0..100".to_owned())
+}
+
+/// Returns the answer of `work` to each unit, in the order of the units. So many threads work.
+pub fn in_threads<U: Sync, A: Send>(units: &[U], threads: usize, work: impl Fn(&U) -> A + Sync) -> Vec<A> {
+    let next = AtomicUsize::new(0);
+    let one_thread = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(index) else { return done };
+            done.push((index, work(unit)));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(one_thread)).collect();
+        let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        workers.into_iter().flat_map(join).collect::<Vec<_>>()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, answer)| answer).collect()
 }
 
 fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, BenchmarkError> {

@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::ValueEnum;
-use curves::{Outcome, Setting, TableError, simulate, simulate_history};
+use curves::{Outcome, Setting, TableError, simulate, simulate_steps};
 use search::{Configuration, History, Parent, Space, WarmStart, WarmStartType};
 use serde_json::json;
 use tuning::definition::Definition;
+use tuning::state::State;
+use tuning::step::Step;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::case::Case;
 use crate::error::BenchmarkError;
+use crate::play::in_threads;
 use crate::report::{Estimate, REGRET_MIN};
 
 /// Virtual times at which children are measured, in seconds. At the last one they end.
@@ -97,24 +99,9 @@ pub struct Player {
 impl Player {
     /// Plays a pair with each seed, in so many threads.
     pub fn play(&self, pair: &Pair<'_>, seeds: &[u64], threads: usize) -> Result<Played, BenchmarkError> {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                done.push((*seed, self.one(pair, *seed)));
-            }
-            done
-        };
-        let mut done = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| {
-                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            workers.into_iter().flat_map(join).collect::<Vec<_>>()
-        });
-        done.sort_by_key(|(seed, _)| *seed);
+        let done = in_threads(seeds, threads, |seed| self.one(pair, *seed));
         let mut played = Played { cold: Regrets::default(), warm: Regrets::default(), shares: Vec::new() };
-        for (_, one) in done {
+        for one in done {
             let (cold, warm, share) = one?;
             played.cold.0.push(cold);
             played.warm.0.push(warm);
@@ -159,8 +146,11 @@ impl Player {
         if reversed {
             table.rows.iter_mut().flat_map(|row| &mut row.values).for_each(|value| *value = -*value);
         }
-        let played = simulate_history(&table, &definition(case)?, &setting(PARENT_SECONDS), seed)
+        let mut history = History::default();
+        let mut note = |_: &Step, state: &State| history.clone_from(&state.search.history);
+        let outcome = simulate_steps(&table, &definition(case)?, &setting(PARENT_SECONDS), seed, &mut note)
             .map_err(unusable(case))?;
+        let played = (outcome, history);
         if let Ok(mut known) = self.parents.lock() {
             known.insert(key, played.clone());
         }

@@ -69,7 +69,7 @@ impl Simulated {
         definition.limits.max_parallel = setting.workers;
         let mut steps = Vec::new();
         let seed = definition.seed;
-        simulate_steps(&table, &definition, setting, seed, &mut |step| steps.push(step.clone())).unwrap();
+        simulate_steps(&table, &definition, setting, seed, &mut |step, _| steps.push(step.clone())).unwrap();
         let tuning = Tuning { id: definition.id(), definition, request, pattern: None, submitter: None };
         Self { tuning: Arc::new(tuning), steps }
     }
