@@ -75,7 +75,10 @@ case "$SM_HP_X" in 0.[5-9]*) exit 1 ;; esac
 #[test]
 fn a_configuration_whose_program_failed_is_not_taken_over() {
     let world = World::new(FAILS_HIGH);
-    world.write_request("request.json", &named("parent"));
+    // Only the program ends a training job, so each x from 0.5 on fails.
+    let config = json!({"Strategy": "Bayesian", "StrategyConfig": null, "TrainingJobEarlyStoppingType": "Off"});
+    let parent = wire::sample::with(named("parent"), json!({"HyperParameterTuningJobConfig": config}));
+    world.write_request("request.json", &parent);
     let parent = world.run(&["--output", "json"]).json();
     let jobs = parent["TrainingJobs"].as_array().unwrap();
     let failed = jobs.iter().filter(|job| job["TrainingJobStatus"] == "Failed").count();
