@@ -7,6 +7,7 @@ mod cost;
 mod doctor;
 mod examples;
 mod export;
+mod extend;
 mod init;
 mod listen;
 mod logs;
@@ -40,6 +41,7 @@ pub(crate) use change::Change;
 pub(crate) use cost::{Cost, Month};
 pub(crate) use doctor::Doctor;
 pub(crate) use export::{Export, Format};
+pub(crate) use extend::Extend;
 pub(crate) use init::{Goal, Init};
 pub(crate) use listen::Listen;
 pub(crate) use logs::Logs;
@@ -77,6 +79,9 @@ pub(crate) enum Command {
     /// Continue an interrupted tuning of this machine with its recorded command line
     #[command(after_help = RESUME_EXAMPLES)]
     Resume(Named<Place>),
+    /// Start a tuning from the results of an ended one, with the same request
+    #[command(after_help = extend::EXAMPLES)]
+    Extend(Extend),
     /// Show the brackets, training jobs, cost and time of a request without starting anything
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(Plan),

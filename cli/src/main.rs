@@ -14,6 +14,7 @@ mod describe;
 mod doctor;
 mod explain;
 mod export;
+mod extend;
 mod failure;
 mod folder_api;
 mod init;
@@ -109,6 +110,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Run(options) => Box::pin(run::run(options)).await,
         Command::Resume(options) => Box::pin(run::resume(options)).await,
+        Command::Extend(options) => Box::pin(extend::extend(options)).await,
         Command::Submit(options) => submit::submit(options).await,
         Command::List(options) => list::list(options).await,
         Command::Describe(options) => describe::describe(options).await,

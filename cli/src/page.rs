@@ -222,6 +222,13 @@ impl Page {
         Some(format!("{}{reserved}{cap}", usd(totals.spent_usd)))
     }
 
+    /// Returns the best training job of all parents, if it is better than those of this tuning, and its tuning.
+    fn better_parent(&self) -> Option<(&TrainingJobSummary, &str)> {
+        let job = self.described.overall_best_training_job.as_deref()?;
+        let tuning = job.tuning_job_name.as_deref().filter(|tuning| *tuning != self.name())?;
+        Some((job, tuning))
+    }
+
     pub(crate) fn summary(&self) -> String {
         let mut text = format!("{}: {}\n\n", clean(self.name()), self.status_text());
         let mut line = |label: &str, content: &str| {
@@ -236,6 +243,10 @@ impl Page {
                 line("", &if is_terminal() { rounded } else { uncut }(&configuration(best)));
             }
             None => line("best job", "none yet"),
+        }
+        if let Some((job, tuning)) = self.better_parent() {
+            line("better", &format!("{} of the parent {}", clean(&job.name), clean(tuning)));
+            line("", &format!("{} = {}", clean(&self.metric()), maybe(last_value(job))));
         }
         if let Some((job, location)) = self.best_model() {
             let best = self.described.best_training_job.as_ref().map(|best| best.name.as_str());

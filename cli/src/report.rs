@@ -36,7 +36,7 @@ pub(crate) async fn report(options: Report) -> Result<Exit, Failure> {
 
 pub(crate) async fn document_of(source: &Source, name: &str) -> Result<(StoredTuning, Document), Failure> {
     let tuning = StoredTuning::open(source, name).await?;
-    let document = ::report::read(&tuning.store, &tuning.place, &tuning.row.id).await?;
+    let document = Box::pin(::report::read(&tuning.store, &tuning.place, &tuning.row.id)).await?;
     let mut document = document.ok_or_else(|| tuning.deleted())?;
     let model = tuning.described.controller.best_model.as_ref();
     document.head.model = model.map(|best| Location::of_uri(&best.location).text());

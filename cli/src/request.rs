@@ -90,6 +90,27 @@ pub(crate) fn is_about_prices(violations: &[Violation]) -> bool {
     !violations.is_empty() && violations.iter().all(|violation| violation.path == PRICES)
 }
 
+/// Returns the request of an ended tuning for a new one that starts from its results. `cap` in dollars replaces the cap.
+/// The parents have the values of the initial configurations.
+pub(crate) fn extended(
+    mut body: Value,
+    name: &str,
+    parents: &[String],
+    limits: Limits,
+    cap: Option<Value>,
+) -> Value {
+    body[NAME] = Value::from(name);
+    let warm_start = body.pointer_mut("/WarmStartConfig/ParentHyperParameterTuningJobs");
+    warm_start.and_then(Value::as_array_mut).map(Vec::clear);
+    parents::append(&mut body, parents);
+    if let Some(Value::Object(controller)) = body.get_mut("Controller") {
+        controller.remove("InitialConfigurations");
+        cap.map(|cap| controller.insert("MaxCostUsd".to_owned(), cap));
+    }
+    limit(&mut body, limits);
+    body
+}
+
 fn checked(
     path: &Path,
     edits: Edits<'_>,

@@ -92,7 +92,19 @@ pub(crate) async fn resume(options: Named<Place>) -> Result<Exit, Failure> {
     let tunings = Tunings::of_folder(Data::existing(&data_dir).await?);
     let described = tunings.describe(&name).await?;
     let tuning = StoredTuning::open_described(&tunings, described).await?;
-    let record = RunRecord::read(&data_dir, &tuning.row.id)?.ok_or_else(|| {
+    let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
+    drop(tunings);
+    Box::pin(repeat(tuning, &data_dir, stored.request.clone(), output)).await
+}
+
+/// Runs `request` with the recorded command line of `tuning`.
+pub(crate) async fn repeat(
+    tuning: StoredTuning,
+    data_dir: &Path,
+    request: Request,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let record = RunRecord::read(data_dir, &tuning.row.id)?.ok_or_else(|| {
         Failure::usage(format!(
             "the command line of '{}' is not recorded in {}",
             tuning.row.name,
@@ -101,15 +113,14 @@ pub(crate) async fn resume(options: Named<Place>) -> Result<Exit, Failure> {
         .hint("repeat the `hyperband run` command line that started it")
     })?;
     // The default data directory is relative to the folder of the caller, and the program to that of the run.
-    let data_dir = std::path::absolute(&data_dir)?;
+    let data_dir = std::path::absolute(data_dir)?;
     std::env::set_current_dir(&record.directory).map_err(|error| {
         Failure::file("cannot work in the folder of the training program", &record.directory, &error).hint(
             "if the folder has moved, repeat the `hyperband run` command line there with --command-changed",
         )
     })?;
-    let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
-    let request = stored.request.clone();
-    drop((tunings, tuning));
+    // The session opens the folder again.
+    drop(tuning);
     let session = Session {
         request,
         command: record.words(),

@@ -3,8 +3,9 @@
 //! Validates the request locally before it is sent. The stack checks prices, its own limits and its names. A server on
 //! this machine also checks the fields that only a stack requires.
 
-use api_client::Address;
-use serde_json::json;
+use api_client::{Address, Created};
+use serde_json::{Value, json};
+use wire::request::Request;
 
 use crate::arguments::{Output, Submit};
 use crate::check::validate_for_stack;
@@ -41,7 +42,6 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         print_err("the stack's response was lost, but the stack has the tuning\n");
     }
     let (name, place) = (request.name(), options.place.location_options());
-    let submitted = json!({"HyperParameterTuningJobArn": created.arn, "HyperParameterTuningJobName": name});
     if options.watch {
         print_err(&format!("submitted {name}: {}\n", created.arn));
         let tunings = Tunings::of_stack(remote, place);
@@ -49,17 +49,27 @@ pub(crate) async fn submit(options: Submit) -> Result<Exit, Failure> {
         // A program expects one JSON document. Without a result, it is the submission.
         let printed = matches!(followed, Ok(Exit::Done | Exit::Failed));
         if options.output == Output::Json && !printed {
-            print_json(&submitted);
+            print_json(&submitted(name, &created));
         }
         return followed.map_err(|failure| {
             failure.context(format!("{name} was submitted and continues, but cannot be watched"))
         });
     }
+    print(&request, &created, &place, options.output);
+    Ok(Exit::Done)
+}
+
+/// Prints that a stack has accepted a request, and the commands that follow it there.
+pub(crate) fn print(request: &Request, created: &Created, location_options: &str, output: Output) {
+    let name = request.name();
     let text = || {
-        let commands =
-            ["watch", "describe", "stop"].map(|word| format!("  hyperband {word} {name}{place}\n"));
+        let commands = ["watch", "describe", "stop"]
+            .map(|word| format!("  hyperband {word} {name}{location_options}\n"));
         format!("submitted {name}: {}\n\n{}", created.arn, commands.concat())
     };
-    show(options.output, text, || submitted);
-    Ok(Exit::Done)
+    show(output, text, || submitted(name, created));
+}
+
+fn submitted(name: &str, created: &Created) -> Value {
+    json!({"HyperParameterTuningJobArn": created.arn, "HyperParameterTuningJobName": name})
 }

@@ -70,12 +70,12 @@ fn parse_rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "expected interruptions per job and hour, for example 0.5".to_owned())
 }
 
-fn parse_usd(text: &str) -> Result<f64, String> {
+pub(super) fn parse_usd(text: &str) -> Result<f64, String> {
     let usd = text.parse::<f64>().ok().filter(|usd| usd.is_finite() && *usd > 0.0);
     usd.ok_or_else(|| "expected dollars above 0, for example 5".to_owned())
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let expected = || "expected a time of at least 2m, such as 30m, 8h or 2d".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(expected)?;
     let seconds: u64 = match unit {

@@ -72,16 +72,12 @@ mod tests {
         let ran = !matches!(state, "Refused" | "Starting");
         TrainingJobSummary {
             name: format!("t-{trial}-0-{attempt}"),
-            arn: String::new(),
             created_ms,
             started_ms: ran.then_some(created_ms),
             ended_ms: (ran && status != "InProgress").then_some(created_ms + 10),
             status: status.to_owned(),
-            tuned: std::collections::BTreeMap::new(),
-            objective_status: String::new(),
-            failure_reason: None,
-            final_objective: None,
             controller: JobController { trial, attempt, state: state.to_owned(), ..JobController::default() },
+            ..TrainingJobSummary::default()
         }
     }
 

@@ -76,7 +76,8 @@ case "$SM_HP_X" in 0.[5-9]*) exit 1 ;; esac
 fn a_configuration_whose_program_failed_is_not_taken_over() {
     let world = World::new(FAILS_HIGH);
     // Only the program ends a training job, so each x from 0.5 on fails.
-    let config = json!({"Strategy": "Bayesian", "StrategyConfig": null, "TrainingJobEarlyStoppingType": "Off"});
+    let config =
+        json!({"Strategy": "Bayesian", "StrategyConfig": null, "TrainingJobEarlyStoppingType": "Off"});
     let parent = wire::sample::with(named("parent"), json!({"HyperParameterTuningJobConfig": config}));
     world.write_request("request.json", &parent);
     let parent = world.run(&["--output", "json"]).json();
@@ -87,6 +88,79 @@ fn a_configuration_whose_program_failed_is_not_taken_over() {
     let child = world.run(&["--parent", "parent", "--output", "json"]).json();
     let x: f64 = configurations(&child)[0]["x"].as_str().unwrap().parse().unwrap();
     assert!(x < 0.5, "{x}");
+}
+
+#[test]
+fn an_extension_runs_the_recorded_command_with_what_is_left_of_the_cap() {
+    let world = World::new(QUICK);
+    let mut first = named("t");
+    first["Controller"]["InitialConfigurations"] = json!([{"x": "0.2"}]);
+    first["Controller"]["MaxCostUsd"] = json!(3);
+    world.write_request("request.json", &first);
+    let first = world.run(&["--output", "json"]).with_code(0).json();
+    let second = world.hyperband(&["extend", "t", "--jobs", "4", "--output", "json"]).with_code(0);
+    assert!(second.err.contains("t-2 starts from the results of t\n"), "{second:?}");
+    let second = second.json();
+    let job = &second["TuningJob"];
+    assert_eq!((&job["HyperParameterTuningJobName"], configurations(&second).len()), (&json!("t-2"), 4));
+    let spent = first["TuningJob"]["Controller"]["SpentUsd"].as_f64().unwrap();
+    let cap = job["Controller"]["MaxCostUsd"].as_f64().unwrap();
+    assert!(spent > 0.0 && (cap + spent - 3.0).abs() < 1e-9, "{cap} is left after {spent}");
+    assert_eq!(job["Controller"].get("InitialConfigurations"), None);
+
+    let limits = ["--jobs", "2", "--cost", "1.5", "--output", "json"];
+    let third = world.hyperband(&[&["extend", "t-2"], &limits[..]].concat()).with_code(0).json();
+    let job = &third["TuningJob"];
+    assert_eq!(
+        (&job["HyperParameterTuningJobName"], &job["Controller"]["MaxCostUsd"]),
+        (&json!("t-3"), &json!(1.5))
+    );
+    let parents = json!([{"HyperParameterTuningJobName": "t"}, {"HyperParameterTuningJobName": "t-2"}]);
+    assert_eq!(job["WarmStartConfig"]["ParentHyperParameterTuningJobs"], parents);
+
+    // The best of all three, with the name of its tuning.
+    let metric = "FinalHyperParameterTuningJobObjectiveMetric";
+    let value = |job: &Value| job[metric]["Value"].as_f64().unwrap();
+    let all = [&first, &second, &third].map(|result| &result["TuningJob"]);
+    let best =
+        all.into_iter().max_by(|a, b| value(&a["BestTrainingJob"]).total_cmp(&value(&b["BestTrainingJob"])));
+    let best = best.unwrap();
+    let overall = &job["OverallBestTrainingJob"];
+    assert_eq!(overall[metric], best["BestTrainingJob"][metric]);
+    assert_eq!(overall["TuningJobName"], best["HyperParameterTuningJobName"]);
+    assert_eq!(first["TuningJob"].get("OverallBestTrainingJob"), None);
+    let is_own = overall["TuningJobName"] == "t-3";
+    let shown = world.hyperband(&["describe", "t-3"]).with_code(0).out;
+    assert_eq!(shown.contains(" of the parent t"), !is_own, "{shown}");
+}
+
+/// Both draw with the same seed.
+#[test]
+fn an_extension_of_a_random_search_repeats_no_configuration() {
+    let world = World::new(QUICK);
+    let mut first = request("t");
+    first["Controller"]["Sampler"] = json!("Random");
+    world.write_request("request.json", &first);
+    let first = world.run(&["--output", "json"]).with_code(0).json();
+    let second = world.hyperband(&["extend", "t", "--jobs", "6", "--output", "json"]).with_code(0).json();
+    let (known, new) = (configurations(&first), configurations(&second));
+    assert_eq!(new.len(), 6);
+    assert!(new.iter().all(|one| !known.contains(one)), "{known:?} {new:?}");
+}
+
+#[test]
+fn a_tuning_that_cannot_be_extended_is_rejected_with_the_reason() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &named("t"));
+    world.run(&[]).with_code(0);
+    for (arguments, said) in [
+        (&["extend", "other", "--jobs", "2"][..], "there is no tuning 'other'"),
+        (&["extend", "t", "--jobs", "2", "--name", "T"], "there is already a tuning 'T'"),
+        (&["extend", "t"], "--jobs"),
+    ] {
+        let rejected = world.hyperband(arguments).with_code(2);
+        assert!(rejected.err.contains(said), "{rejected:?}");
+    }
 }
 
 #[test]

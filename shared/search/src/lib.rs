@@ -30,4 +30,4 @@ pub use space::{
     Configuration, Domain, EncodeError, EncodeRule, Parameter, Scaling, ScalingType, Space, SpaceError,
     SpaceRule,
 };
-pub use warm::{Parent, WarmStart, WarmStartType};
+pub use warm::{PARENTS_MAX, Parent, WarmStart, WarmStartType};

@@ -5,6 +5,7 @@
 
 mod jobs;
 mod listed;
+mod overall;
 mod sizes;
 mod training;
 
@@ -20,9 +21,9 @@ use tuning::unit::ids::{BracketId, RungId};
 use tuning::unit::time::{Millis, Time};
 use wire::describe::{
     BestModel, BestSeen, Bracket, Compared, CompletionDetails, ConsumedResources, FailureCause, JobCounters,
-    Model, ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TuningBase, TuningController,
-    TuningJob, TuningSummary, WaitingFor, failure_reason, finite, resource_limits, settings,
-    tuning_job_event,
+    Model, ObjectiveCounters, RequestEcho, Rung, SummaryController, Totals, TrainingJobSummary, TuningBase,
+    TuningController, TuningJob, TuningSummary, WaitingFor, failure_reason, finite, resource_limits,
+    settings, tuning_job_event,
 };
 use wire::names::training_job_name;
 use wire::notice::Notice;
@@ -129,6 +130,7 @@ pub async fn describe<T: Table>(
     let status = status(store, id, &loaded).await?;
     let mut job = tuning_job(&loaded, place, status);
     job.controller.best_model = best_model(store, place, &loaded).await?;
+    job.overall_best_training_job = Box::pin(overall::best(store, place, &loaded, &job)).await?;
     Ok(Some(job))
 }
 
@@ -250,24 +252,11 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     let Loaded { tuning, state, .. } = loaded;
     let base = base(loaded, place, status);
     let (why, ended) = end(state);
-    let best = state.results.best.as_deref().map(|best| {
-        let mut shown = jobs::shown(tuning, place, best);
-        if let Some(last) = &mut shown.final_objective {
-            last.direction = Some(tuning.request.objective());
-        }
-        let model = match best.end {
-            Some(JobEnd::Completed) => Model::Left,
-            Some(JobEnd::Stopped | JobEnd::MaxRuntime) => tuning.request.stopped_job_model(),
-            Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError | JobEnd::MaxWait)
-            | None => Model::None,
-        };
-        shown.controller.model = Some(model.word().to_owned());
-        shown
-    });
     TuningJob {
         request: RequestEcho::of(&tuning.request, &base.arn),
         failure_reason: state.failure().map(failure_reason),
-        best_training_job: best,
+        best_training_job: best_training_job(loaded, place),
+        overall_best_training_job: None,
         consumed_resources: ConsumedResources::of(&base),
         tuning_job_completion_details: tuning.definition.limits.not_improving.map(|_| CompletionDetails {
             not_improving: state.search.since_improved,
@@ -293,6 +282,23 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
         },
         base,
     }
+}
+
+/// Returns the best training job of a tuning.
+fn best_training_job(Loaded { tuning, state, .. }: &Loaded, place: &Place) -> Option<TrainingJobSummary> {
+    let best = state.results.best.as_deref()?;
+    let mut shown = jobs::shown(tuning, place, best);
+    if let Some(last) = &mut shown.final_objective {
+        last.direction = Some(tuning.request.objective());
+    }
+    let model = match best.end {
+        Some(JobEnd::Completed) => Model::Left,
+        Some(JobEnd::Stopped | JobEnd::MaxRuntime) => tuning.request.stopped_job_model(),
+        Some(JobEnd::AlgorithmError | JobEnd::CapacityError | JobEnd::ServiceError | JobEnd::MaxWait)
+        | None => Model::None,
+    };
+    shown.controller.model = Some(model.word().to_owned());
+    Some(shown)
 }
 
 /// Returns whether the search has ended because so many results in a row did not improve the best value that it has

@@ -59,6 +59,9 @@ pub struct TuningJob {
     /// The best training job so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_training_job: Option<TrainingJobSummary>,
+    /// The best training job of this tuning job and of its parents, if they have the same data and algorithm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overall_best_training_job: Option<Box<TrainingJobSummary>>,
     /// `ConsumedResources`.
     pub consumed_resources: ConsumedResources,
     /// `TuningJobCompletionDetails`.

@@ -34,6 +34,7 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
             (None, true) => "Failed",
         }
         .to_owned(),
+        tuning_job_name: None,
         controller: JobController {
             trial: job.job.trial.0,
             attempt: job.job.attempt,

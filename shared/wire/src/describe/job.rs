@@ -56,6 +56,9 @@ pub struct TrainingJobSummary {
     /// The last value of the objective.
     #[serde(rename = "FinalHyperParameterTuningJobObjectiveMetric", skip_serializing_if = "Option::is_none")]
     pub final_objective: Option<FinalObjective>,
+    /// Name of the tuning job that launched it; only in `OverallBestTrainingJob`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning_job_name: Option<String>,
     /// The data that AMT's response lacks.
     pub controller: JobController,
 }

@@ -44,6 +44,7 @@ fn job() -> TrainingJobSummary {
         final_objective: FinalObjective::new("validation:auc", Some(0.7812)),
         failure_reason: None,
         objective_status: "Succeeded".to_owned(),
+        tuning_job_name: None,
         controller: JobController {
             trial: 7,
             attempt: 1,
@@ -92,6 +93,7 @@ fn tuning(request: &Request, best: Option<TrainingJobSummary>) -> TuningJob {
         request: RequestEcho::of(request, ARN),
         failure_reason: None,
         best_training_job: best,
+        overall_best_training_job: None,
         consumed_resources: ConsumedResources::of(&base()),
         tuning_job_completion_details: Some(CompletionDetails { not_improving: 4, converged_ms: None }),
         controller: TuningController {
