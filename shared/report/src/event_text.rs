@@ -88,7 +88,7 @@ fn search_line(definition: &Definition, ruling: &SearchRuling, job: Option<&JobS
             let size = definition.size_of(configuration);
             let count =
                 definition.job.sizes.get(size.index()).copied().unwrap_or(definition.job.instance_count);
-            format!("trial {trial}: waits for {count} instances or the money for them")
+            format!("trial {trial}: drawn with {count} instances, which cannot start now")
         }
         SearchRuling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
             let place = words::place(*rung, *level, *resource);

@@ -50,15 +50,14 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
         .or_else(|| next_of_search(definition, state, &may_start).filter(|_| continues))?;
     // A job that lacks instances blocks the jobs behind it, so that small clusters never starve a large one.
     if lacks_instances(definition, state, &next) {
-        let Ruling::Order(Order::Start { job, configuration, origin, .. }) = next else { return None };
-        let waits = !definition.job.sizes.is_empty() && job.trial == state.search.next_trial;
-        return waits.then(|| record_draw(state, job.trial, configuration, origin))?;
+        return keep_draw(definition, state, next);
     }
     pool::keep_instances(definition, state, &mut next);
     if let Ruling::Order(Order::Start { reservation, .. }) = &next
         && !state.money.ledger.fits(*reservation)
     {
-        return grant::ask(definition, state, *reservation, state.refit.is_some());
+        return grant::ask(definition, state, *reservation, state.refit.is_some())
+            .or_else(|| keep_draw(definition, state, next));
     }
     if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = &mut next
         && job.trial == state.search.next_trial
@@ -197,9 +196,15 @@ fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) 
         let quote = Quote::of_promoted(definition, state, work(SizeId::default()))?;
         (quote, Configuration::default(), None)
     } else {
-        let (quote, configuration, origin) = sized(definition, state, trial, may_start, work)?;
-        let Some(quote) = quote else { return record_draw(state, trial, configuration, origin) };
-        (quote, configuration, origin)
+        let Sized { quote, drawn, configuration, origin } = sized(definition, state, trial, may_start, work)?;
+        if quote.is_none() || drawn != configuration {
+            // An explanation compares both.
+            let record = record_draw(state, trial, drawn, origin);
+            if record.is_some() {
+                return record;
+            }
+        }
+        (quote?, configuration, origin)
     };
     Some(Ruling::Order(Order::Start {
         job: JobKey { trial, rung: RungId(0), attempt: 1 },
@@ -218,7 +223,15 @@ fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) 
     }))
 }
 
-/// Records the configuration of a new trial that must wait; `None` if it is recorded.
+/// Records the configuration of a new trial whose start must wait; `None` if it is recorded, or if only its start draws
+/// it.
+fn keep_draw(definition: &Definition, state: &State, start: Ruling) -> Option<Ruling> {
+    let Ruling::Order(Order::Start { job, configuration, origin, .. }) = start else { return None };
+    let waits = !definition.job.sizes.is_empty() && job.trial == state.search.next_trial;
+    waits.then(|| record_draw(state, job.trial, configuration, origin))?
+}
+
+/// Records the configuration with which a new trial was drawn; `None` if it is recorded.
 fn record_draw(
     state: &State,
     trial: TrialId,
@@ -230,32 +243,51 @@ fn record_draw(
     (!is_known).then_some(Ruling::Search(drawn))
 }
 
-/// Draws a new trial with its cluster size, and quotes its job; without a quote the trial waits for money. A size that
-/// cannot start becomes the next smaller one that can, else the next larger one: the rest of the cap or a quota is too
-/// small for it, or it lacks capacity. Returns `None` while no size can start.
+/// A new trial of a search over cluster sizes.
+struct Sized {
+    /// `None`: it waits for money.
+    quote: Option<Quote>,
+    drawn: Configuration,
+    /// The drawn configuration with the size that starts.
+    configuration: Configuration,
+    origin: Option<Origin>,
+}
+
+/// Draws a new trial with its cluster size, and quotes its job. A size that cannot start becomes the next smaller one that
+/// can, else the next larger one: the rest of the cap or a quota is too small for it, or it lacks capacity. While the
+/// month denies money, it becomes one that the granted money pays, else the smallest. Returns `None` while no size can
+/// start.
 fn sized(
     definition: &Definition,
     state: &State,
     trial: TrialId,
     may_start: &dyn Fn(SizeId) -> bool,
     work: impl Fn(SizeId) -> Work,
-) -> Option<(Option<Quote>, Configuration, Option<Origin>)> {
+) -> Option<Sized> {
     let quote = |size| Quote::of_promoted(definition, state, work(size));
     let may = |size: &SizeId| may_start(*size) && !is_out_of_reach(definition, state, work(*size));
     let can_start = |size: &SizeId| may(size) && quote(*size).is_some();
-    definition.job.all_sizes().find(can_start)?;
+    let smallest = definition.job.all_sizes().find(can_start)?;
     let known = state.search.drawn.clone().filter(|(known, ..)| *known == trial);
-    let (mut configuration, origin) = match known {
+    let (drawn, origin) = match known {
         Some((_, configuration, origin)) => (configuration, origin),
         None => draw(definition, state, trial),
     };
-    let drawn = definition.size_of(&configuration);
-    let smaller = definition.job.all_sizes().rev().filter(|size| *size <= drawn);
+    let preferred = definition.size_of(&drawn);
+    let smaller = definition.job.all_sizes().rev().filter(|size| *size <= preferred);
     // A small cluster whose times are unknown may reserve more than a large one.
-    let mut sizes = smaller.chain(definition.job.all_sizes().filter(|size| *size > drawn));
-    let size = sizes.find(|size| can_start(size) || (may(size) && state.may_free_money()))?;
-    if let Some(count) = definition.job.sizes.get(size.index()).filter(|_| size != drawn) {
+    let mut sizes = smaller.chain(definition.job.all_sizes().filter(|size| *size > preferred));
+    let is_paid = |size: &SizeId| {
+        may(size) && quote(*size).is_some_and(|quote| state.money.ledger.fits(quote.worst_case))
+    };
+    let size = if state.money.grants.denied.is_some() {
+        sizes.find(is_paid).unwrap_or(smallest)
+    } else {
+        sizes.find(|size| can_start(size) || (may(size) && state.may_free_money()))?
+    };
+    let mut configuration = drawn.clone();
+    if let Some(count) = definition.job.sizes.get(size.index()).filter(|_| size != preferred) {
         configuration.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
     }
-    Some((quote(size), configuration, origin))
+    Some(Sized { quote: quote(size), drawn, configuration, origin })
 }

@@ -112,6 +112,29 @@ fn a_size_that_the_cap_cannot_pay_becomes_the_largest_that_it_can() {
     assert_eq!(trial.get(INSTANCE_COUNT), Some("2"), "the configuration says how it runs");
 }
 
+/// The steps did not record that a trial was drawn with another size.
+#[test]
+fn a_lowered_size_is_recorded_with_the_drawn_one() {
+    let mut run = Run::new(&capped(sized(random(9, 1), &[4]), 3));
+    check_next(&mut run, &[submitted()], &["trial 0 is drawn: \"4\"", "start 0-0-1 on choice 1"]);
+}
+
+/// A large trial waited for the month's cap although the granted money paid a smaller one.
+#[test]
+fn a_size_that_the_month_denies_becomes_one_that_it_grants() {
+    let mut run = Run::new(&granting(sized(random(9, 1), &[4, 4])));
+    let ask = format!("ask 1: {} to {}", 4 * WORST_CASE, 4 * WORST_CASE);
+    check_next(&mut run, &[submitted()], &[&ask, "trial 0 is drawn: \"4\""]);
+    check_next(&mut run, &[granted_amount(1, 1, 0)], &[]);
+    // The smallest size asks again, for the money of one instance.
+    let ask = format!("ask 2: {WORST_CASE} to {WORST_CASE}");
+    check_next(&mut run, &[time_passed(301)], &[&ask]);
+    // The month has money again, so the drawn size asks.
+    let ask = format!("ask 3: {} to {}", 2 * WORST_CASE, 2 * WORST_CASE);
+    check_next(&mut run, &[granted_amount(302, 2, 2 * WORST_CASE)], &[&ask]);
+    check_next(&mut run, &[granted_amount(303, 3, 0)], &["start 0-0-1 on choice 1"]);
+}
+
 #[test]
 fn a_large_job_waits_for_money_that_a_running_job_may_free() {
     let mut run = begun(&capped(sized(random(9, 2), &[2, 4]), 5));
@@ -154,7 +177,7 @@ fn a_size_without_capacity_holds_only_its_own_trials() {
     check_next(&mut run, &lack, &["retry after 0-0-1: Capacity, from 50", "start 1-0-1"]);
     let done = [logged(30, job(1), 1, 0.5), described(40, job(1), Completed, 30)];
     // Trial 2 was drawn with four instances.
-    check_next(&mut run, &done, &["trial 1 completed", "start 2-0-1 on choice 1"]);
+    check_next(&mut run, &done, &["trial 1 completed", "trial 2 is drawn: \"4\"", "start 2-0-1 on choice 1"]);
     let done = [logged(45, job(2), 1, 0.5), described(50, job(2), Completed, 30)];
     check_next(&mut run, &done, &["trial 2 completed", "start 0-0-2 on choice 2"]);
 }
@@ -181,7 +204,7 @@ fn a_size_without_capacity_does_not_end_a_tuning_whose_other_jobs_only_start() {
 fn a_quota_below_a_size_leaves_the_smaller_ones() {
     let mut run = begun(&sized(random(9, 1), &[4, 4, 4]));
     check_next(&mut run, &[answered(5, job(0), 2, 4)], &["stop 0-0-1: out of reach"]);
-    let expect = ["trial 0 never started", "start 1-0-1 on choice 1"];
+    let expect = ["trial 0 never started", "trial 1 is drawn: \"4\"", "start 1-0-1 on choice 1"];
     check_next(&mut run, &[never_started(6, job(0))], &expect);
     // Two instances are in use elsewhere, so the quota is not too small.
     check_next(&mut run, &[answered(7, job(1), 2, 2)], &[]);

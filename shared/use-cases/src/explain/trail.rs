@@ -12,7 +12,7 @@ use tuning::log::ruling::{AttemptRuling, Booking, Order, PoolOrder, ReadOrder, R
 use tuning::state::State;
 use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
-use tuning::unit::ids::{BracketId, RungId, TrialId};
+use tuning::unit::ids::{BracketId, RungId, SizeId, TrialId};
 use tuning::unit::time::Time;
 use wire::explain::{Entry, EpochValue, Explanation, Kind};
 use wire::names::training_job_name;
@@ -29,6 +29,8 @@ pub(super) struct Trail<'a> {
     pub(super) trial: TrialId,
     /// Bracket, configuration and origin of the trial, from the order of its first job.
     drawn: Option<(BracketId, Configuration, Option<Origin>)>,
+    /// The cluster size with which it was drawn, if it could not start at once.
+    drawn_size: Option<SizeId>,
     entries: Vec<Entry>,
     pub(super) jobs: Jobs,
     /// Trials that continued, by level. The state keeps only their number.
@@ -44,6 +46,7 @@ impl<'a> Trail<'a> {
             tuning,
             trial,
             drawn: None,
+            drawn_size: None,
             entries: Vec::new(),
             jobs: Jobs::default(),
             went_on: BTreeMap::new(),
@@ -187,9 +190,13 @@ impl<'a> Trail<'a> {
             Ruling::Attempt(AttemptRuling::TrialFinished { job, trial, how }) if *trial == self.trial => {
                 Some(self.finished(state, *job, how))
             }
-            // Its start explains the configuration.
-            Ruling::Search(SearchRuling::TrialDrawn { .. })
-            | Ruling::Booking(_)
+            Ruling::Search(SearchRuling::TrialDrawn { trial, configuration, .. }) => {
+                if *trial == self.trial {
+                    self.drawn_size = Some(definition.size_of(configuration));
+                }
+                None
+            }
+            Ruling::Booking(_)
             | Ruling::Attempt(AttemptRuling::AttemptAwaited { .. } | AttemptRuling::TrialFinished { .. })
             | Ruling::TuningEnding { .. } => None,
             Ruling::Order(order) => self.entry_for_order(state, order),
@@ -245,13 +252,14 @@ impl<'a> Trail<'a> {
         }
         let trial = state.trials.get(self.trial);
         let (bracket, configuration, origin) = self.drawn.unwrap_or_default();
+        let drawn_size = self.drawn_size;
         Explanation {
             tuning: definition.name.clone(),
             trial: self.trial,
             bracket,
             rungs: rung::levels(self.tuning, bracket),
             rung_execution: rung::execution(self.tuning),
-            drawn: words::drawn(definition, origin),
+            drawn: words::drawn(definition, origin) + &words::resized(definition, drawn_size, &configuration),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
             direction: words::direction(definition.objective).to_owned(),

@@ -1,12 +1,13 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
+use search::Configuration;
 use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
 use tuning::state::{State, Status};
 use tuning::trial::Trial;
 use tuning::unit::epochs::Epochs;
-use tuning::unit::ids::RungId;
+use tuning::unit::ids::{RungId, SizeId};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
@@ -22,6 +23,24 @@ pub(super) const LOG_REST_ORDERED: &str =
     "the training job has ended: the controller reads its log for lines that did not arrive";
 pub(super) const LOG_READ_ORDERED: &str = "the training program restarted: the controller reads the stored log before \
     it compares the trial, because a lost line would give a wrong epoch";
+
+/// Returns that a trial has another cluster size than the one with which it was drawn; empty if it has the same.
+pub(super) fn resized(
+    definition: &Definition,
+    drawn: Option<SizeId>,
+    configuration: &Configuration,
+) -> String {
+    let Some(drawn) = drawn.filter(|drawn| *drawn != definition.size_of(configuration)) else {
+        return String::new();
+    };
+    let sizes = &definition.job.sizes;
+    let count = |size: SizeId| sizes.get(size.index()).copied().unwrap_or(definition.job.instance_count);
+    format!(
+        "; drawn with {} instances, which the money, a quota or the capacity did not allow, so it has {}",
+        count(drawn),
+        count(definition.size_of(configuration))
+    )
+}
 
 pub(super) fn direction(objective: Objective) -> &'static str {
     match objective {
@@ -183,5 +202,33 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
             format!("it is at epoch {epoch} of {}, after its last comparison", plan.max_resource())
         }
         Some(_) | None => format!("it is at epoch {epoch}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tuning::definition::INSTANCE_COUNT;
+    use wire::request::{PriceAnswer, Request};
+
+    use super::*;
+
+    /// Nothing said why a trial had fewer instances than the model chose.
+    #[test]
+    fn an_explanation_names_the_size_with_which_a_trial_was_drawn() {
+        let body = wire::sample::with(
+            wire::sample::request("t"),
+            json!({"Controller": {"InstanceCounts": [1, 2, 4], "MaxCostUsd": null}}),
+        );
+        let request = Request::check(body).unwrap();
+        let definition = request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap();
+        let of = |count: &str| Configuration([(INSTANCE_COUNT.to_owned(), count.to_owned())].into());
+        let four = Some(definition.size_of(&of("4")));
+        assert_eq!(
+            resized(&definition, four, &of("2")),
+            "; drawn with 4 instances, which the money, a quota or the capacity did not allow, so it has 2"
+        );
+        assert_eq!(resized(&definition, four, &of("4")), "");
+        assert_eq!(resized(&definition, None, &of("2")), "");
     }
 }
