@@ -4,6 +4,7 @@ pub(crate) mod channels;
 mod comments;
 mod file;
 mod parents;
+mod results;
 pub(crate) mod tries;
 
 use std::path::Path;
@@ -121,7 +122,7 @@ fn checked(
         body[NAME] = Value::from(name);
     }
     tries::append(&mut body, edits.tries);
-    parents::append(&mut body, edits.parents);
+    parents::append_all(&mut body, edits.parents)?;
     limit(&mut body, edits.limits);
     channels::check_names(&body, edits.channels)?;
     channels::replace(&mut body, edits.channels);

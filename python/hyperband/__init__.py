@@ -31,11 +31,11 @@ SCALES = {(): "Linear", ("log",): "Logarithmic"}
 RUN_STATUS = {"Completed": "FINISHED", "Stopped": "KILLED", "Failed": "FAILED"}
 # (low, high), (low, high, "log"), a list of categories, or the same value for all trials.
 Range = Union[Tuple[float, float], Tuple[float, float, str], List[Any], str, float]
-File = Union[str, "os.PathLike[str]"]
+File, Configurations = Union[str, "os.PathLike[str]"], List[Mapping[str, Union[str, float]]]
 # The fields of `Controller`. docs/REQUEST.md describes them; the endpoint validates their values.
 Fields = TypedDict("Fields", {
     "MaxCostUsd": float, "InstancePricesUsdPerHour": Mapping[str, float], "ReductionFactor": int,
-    "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": List[Mapping[str, Union[str, float]]],
+    "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "KnownResults": Configurations,
     "RungExecution": Literal["Auto", "Stop", "Promote"], "Scheduling": Literal["Asynchronous", "Synchronous"],
     "ResourceHyperParameter": str, "EpochPattern": str, "EpochBase": int, "EpochNumbering": Literal["Absolute", "PerAttempt"],
     "MetricHost": str, "MaxInstances": int, "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int,

@@ -1,6 +1,19 @@
-//! `--parent`: ended tunings from whose results a tuning starts.
+//! `--parent`: ended tunings and files from whose results a tuning starts.
+
+use std::path::Path;
 
 use serde_json::{Value, json};
+
+use super::results;
+use crate::failure::Failure;
+
+/// Appends the parents, names of tunings or files, to the request. A name has no dot and no slash.
+pub(super) fn append_all(body: &mut Value, parents: &[String]) -> Result<(), Failure> {
+    let (files, names): (Vec<String>, Vec<String>) =
+        parents.iter().cloned().partition(|parent| parent.contains(['.', '/', '\\']));
+    append(body, &names);
+    files.iter().try_for_each(|file| results::append(body, Path::new(file)))
+}
 
 /// Appends the parents to `WarmStartConfig`. A request without one gets a warm start on the same data and algorithm.
 /// Leaves members of the wrong type for validation to reject.

@@ -134,6 +134,39 @@ fn an_extension_runs_the_recorded_command_with_what_is_left_of_the_cap() {
     assert_eq!(shown.contains(" of the parent t"), !is_own, "{shown}");
 }
 
+/// Written by Optuna 5.0.0: `study.trials_dataframe().to_csv(...)`, with a trial that failed and one that was pruned.
+const OF_OPTUNA: &str = include_str!("../data/optuna.csv");
+
+#[test]
+fn a_tuning_starts_from_the_results_of_another_tool() {
+    let world = World::new(QUICK);
+    world.write("optuna.csv", OF_OPTUNA);
+    let mut own = named("t");
+    let kinds = json!([{"Name": "kind", "Values": ["a", "b"]}]);
+    own["HyperParameterTuningJobConfig"]["ParameterRanges"]["CategoricalParameterRanges"] = kinds;
+    world.write_request("request.json", &own);
+    let ran = world.run(&["--parent", "optuna.csv", "--output", "json"]).with_code(0);
+    assert!(ran.err.contains("11 of 12 results in optuna.csv are used (11 have all values)\n"), "{ran:?}");
+    let result = ran.json();
+    assert_eq!(result["TuningJob"]["Controller"]["KnownResults"].as_array().unwrap().len(), 11);
+    let explained = world.hyperband(&["explain", "t", "0"]).with_code(0).out;
+    assert!(explained.contains("taken over from the parent KnownResults, where it ranked 1"), "{explained}");
+
+    // The same file gives the same request.
+    let again = world.run(&["--parent", "optuna.csv"]).with_code(0);
+    assert!(again.err.contains("t has already ended"), "{again:?}");
+
+    // And its own export.
+    world.hyperband(&["export", "t", "--format", "csv", "-o", "own.csv"]).with_code(0);
+    let next = world.run(&["--parent", "own.csv", "--name", "next"]).with_code(0);
+    assert!(next.err.contains(" results in own.csv are used"), "{next:?}");
+
+    world.write("other.csv", "a,b\n1,2\n");
+    let rejected = world.run(&["--parent", "other.csv", "--name", "other"]).with_code(2);
+    assert!(rejected.err.contains("numbers of 'validation:auc' and values of x, kind"), "{rejected:?}");
+    assert!(rejected.err.contains("the file has a, b"), "{rejected:?}");
+}
+
 /// Both draw with the same seed.
 #[test]
 fn an_extension_of_a_random_search_repeats_no_configuration() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hyperband::ranking::Direction;
-use search::{Configuration, Parent, WarmStart};
+use search::{Configuration, Parent, WarmStart, WarmStartType};
 use tuning::definition::{Definition, INSTANCE_COUNT};
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
@@ -26,6 +26,8 @@ const PARENTS_BYTES_MAX: usize = 150_000;
 /// Bytes of a number in a copied observation.
 const NUMBER_BYTES: usize = 22;
 const PAGE_ROWS: usize = 200;
+/// The name of the results in the request, among the names of the parents.
+const KNOWN_RESULTS: &str = "KnownResults";
 const PARENTS: &str = "WarmStartConfig.ParentHyperParameterTuningJobs";
 
 /// Returns the warm start of a request; `None` without `WarmStartConfig`.
@@ -34,9 +36,14 @@ pub(super) async fn warm_start<T: Table>(
     request: &Request,
     definition: &Definition,
 ) -> Result<Option<WarmStart>, SubmitError> {
-    let Some((kind, names)) = request.warm_start() else { return Ok(None) };
+    let known = request.known_result_count() > 0;
+    let given = request.warm_start();
+    if given.is_none() && !known {
+        return Ok(None);
+    }
+    let (kind, names) = given.unwrap_or((WarmStartType::IdenticalDataAndAlgorithm, Vec::new()));
     let maximize = definition.direction() == Direction::Maximize;
-    let most = observations_max(definition, names.len());
+    let most = observations_max(definition, names.len().saturating_add(usize::from(known)));
     let mut parents = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let wrong = |message: &str| {
@@ -52,8 +59,25 @@ pub(super) async fn warm_start<T: Table>(
         let fixed = fixed(definition, &parent);
         parents.push(Parent::new(&definition.space, &fixed, trials, maximize).at_most(most, maximize));
     }
-    let names = names.into_iter().map(str::to_owned).collect();
+    let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    if known {
+        let results = known_results(request, definition)?;
+        names.push(KNOWN_RESULTS.to_owned());
+        parents.push(results.at_most(most, maximize));
+    }
     Ok(Some(WarmStart { kind, names, parents }))
+}
+
+/// Returns the results in the request as those of a parent.
+fn known_results(request: &Request, definition: &Definition) -> Result<Parent, SubmitError> {
+    let maximize = definition.direction() == Direction::Maximize;
+    let parent = Parent::new(&definition.space, &Configuration::default(), request.known_results(), maximize);
+    if parent.observations().is_empty() {
+        let message =
+            "no result is in the ranges of ParameterRanges; widen the ranges, or remove KnownResults";
+        return Err(RequestError::field(&format!("Controller.{KNOWN_RESULTS}"), message).into());
+    }
+    Ok(parent)
 }
 
 /// Returns the values that all trials of a parent have in common: its static hyperparameters, and its number of instances

@@ -45,6 +45,7 @@ pub static RULES: &[Rule] = &[
     rule("reserved_names", "only the service sets _tuning_objective_metric", parameters::reserved_names),
     rule("combinations", "at least as many combinations as training jobs", parameters::combinations),
     rule("grid", "Grid requires categorical ranges and one training job for each combination", parameters::grid),
+    rule("known_results", "KnownResults have a value and all hyperparameters, not with Grid", strategy::known_results),
     rule("initial_configurations", "each value of InitialConfigurations is in its range", parameters::initial),
     rule("hyperparameter_count", "at most 100 hyperparameters with those of the service", parameters::hyperparameter_count),
     rule("resource_hyperparameter", "ResourceHyperParameter has no range", parameters::resource_hyperparameter),

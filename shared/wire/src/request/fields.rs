@@ -345,6 +345,7 @@ fields! {
         upload_allowance: Option<u64> = "UploadAllowanceSeconds",
         refit: Option<Refit> = "Refit",
         initial: Option<Vec<Map<String, Value>>> = "InitialConfigurations",
+        known_results: Option<Vec<Map<String, Value>>> = "KnownResults",
         instance_counts: Option<Vec<u32>> = "InstanceCounts",
         scaled: Option<Vec<String>> = "ScaleWithInstances",
     }

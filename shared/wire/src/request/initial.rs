@@ -73,6 +73,6 @@ fn configuration(given: &Map<String, Value>) -> Configuration {
 }
 
 /// Returns the text of a value, as training jobs get their hyperparameters.
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

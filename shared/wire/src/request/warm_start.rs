@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use search::{Configuration, WarmStartType};
+use serde_json::{Map, Value};
 
+use super::initial::text;
 use super::ranges::Kind;
 use super::{Request, shortened};
 
@@ -20,6 +22,50 @@ impl Request {
         };
         let parents = config["ParentHyperParameterTuningJobs"].as_array()?.iter();
         Some((kind, parents.filter_map(|parent| parent["HyperParameterTuningJobName"].as_str()).collect()))
+    }
+
+    /// Returns the number of `KnownResults`.
+    pub fn known_result_count(&self) -> usize {
+        self.given_results().len()
+    }
+
+    /// Returns `KnownResults`: configurations and their values of the objective.
+    pub fn known_results(&self) -> impl Iterator<Item = (Configuration, f64)> {
+        self.given_results().iter().filter_map(|result| {
+            let value = self.known_value(result)?;
+            let own = result.iter().filter(|(name, _)| *name != self.objective_metric());
+            Some((Configuration(own.map(|(name, value)| (name.clone(), text(value))).collect()), value))
+        })
+    }
+
+    /// Returns the path and the message of the first of `KnownResults` that has no value, or lacks a hyperparameter.
+    pub(crate) fn wrong_known_result(&self) -> Option<(String, String)> {
+        let metric = self.objective_metric();
+        let tuned = || self.ranges().filter_map(|(_, _, range)| range.name.as_deref());
+        let fault = |result: &Map<String, Value>| {
+            if self.known_value(result).is_none() {
+                return Some((metric, "is the objective, which must be a finite number"));
+            }
+            tuned().find(|name| !result.contains_key(*name)).map(|name| (name, "has a range"))
+        };
+        let (index, (name, why)) =
+            (0_usize..).zip(self.given_results()).find_map(|(index, one)| Some((index, fault(one)?)))?;
+        let name = shortened(name);
+        Some((
+            format!("Controller.KnownResults[{index}]"),
+            format!(
+                "Invalid KnownResults: '{name}' {why}; add its value to each result, or remove the result"
+            ),
+        ))
+    }
+
+    fn given_results(&self) -> &[Map<String, Value>] {
+        self.fields().controller.known_results.as_deref().unwrap_or_default()
+    }
+
+    fn known_value(&self, result: &Map<String, Value>) -> Option<f64> {
+        let value = text(result.get(self.objective_metric())?);
+        value.trim().parse().ok().filter(|value: &f64| value.is_finite())
     }
 
     /// Returns the static hyperparameters.

@@ -1,6 +1,7 @@
 //! Rules for the strategy, its resource, the objective and the patterns that read the objective.
 
 use hyperband::plan::MAX_RESOURCE;
+use search::PARENTS_MAX;
 use serde_json::json;
 use tuning::definition::Scheduling;
 
@@ -181,6 +182,27 @@ pub(super) fn warm_start(request: &Request) -> Vec<Violation> {
         )
     };
     repeated.map(|(_, parent)| violation(path, &message(parent))).into_iter().collect()
+}
+
+pub(super) fn known_results(request: &Request) -> Vec<Violation> {
+    let path = "Controller.KnownResults";
+    if request.known_result_count() == 0 {
+        return Vec::new();
+    }
+    if request.strategy() == Strategy::Grid {
+        let message = "Invalid KnownResults: expected none with Strategy 'Grid', which tries every combination once; \
+                       remove KnownResults, or set Strategy to 'Bayesian', 'Random' or 'Hyperband'";
+        return vec![violation(path, message)];
+    }
+    if request.warm_start().is_some_and(|(_, parents)| parents.len() >= PARENTS_MAX) {
+        let message = format!(
+            "Invalid KnownResults: they count as one parent, and at most {PARENTS_MAX} parents are allowed; remove one"
+        );
+        return vec![violation(path, &message)];
+    }
+    // Other rules report a missing objective.
+    let wrong = request.wrong_known_result().filter(|_| !request.objective_metric().is_empty());
+    wrong.map(|(path, message)| violation(&path, &message)).into_iter().collect()
 }
 
 pub(super) fn metric_patterns(request: &Request) -> Vec<Violation> {

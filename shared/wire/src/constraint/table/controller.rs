@@ -41,6 +41,10 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     map("Controller.InitialConfigurations[]").range(1, 30),
     text("Controller.InitialConfigurations[]{key}").range(1, 256),
     scalar("Controller.InitialConfigurations[]{}").max(256),
+    list("Controller.KnownResults").max(256).rules(&["known_results"]),
+    map("Controller.KnownResults[]").range(2, 32),
+    text("Controller.KnownResults[]{key}").range(1, 256),
+    scalar("Controller.KnownResults[]{}").max(256),
     text("Controller.Refit").one_of(Refit::WORDS).rules(&["refit"]),
     list("Controller.InstanceCounts").max(30)
         .rules(&["instance_counts", "scaled_hyperparameters", "parameter_count", "combinations", "grid", "max_instances", "metric_host",

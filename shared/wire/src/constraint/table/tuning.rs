@@ -28,7 +28,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.Type").required()
         .one_of(&["Maximize", "Minimize"]),
     text("HyperParameterTuningJobConfig.HyperParameterTuningJobObjective.MetricName").required().range(1, 255)
-        .pattern(".+").rules(&["objective_metric", "reserved_names"]),
+        .pattern(".+").rules(&["objective_metric", "reserved_names", "known_results"]),
     structure("HyperParameterTuningJobConfig.ResourceLimits").required(),
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxNumberOfTrainingJobs").range(1, 10_000)
         .rules(&["needs_jobs", "combinations", "grid", "refit", "initial_configurations"]),
@@ -36,7 +36,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     integer("HyperParameterTuningJobConfig.ResourceLimits.MaxRuntimeInSeconds").range(120, 15_768_000),
     structure("HyperParameterTuningJobConfig.ParameterRanges")
         .rules(&["parameter_count", "ranges", "unique_names", "reserved_names", "combinations", "grid", "hyperparameter_count",
-            "initial_configurations"]),
+            "initial_configurations", "known_results"]),
     list("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges").max(30),
     structure("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[]"),
     text("HyperParameterTuningJobConfig.ParameterRanges.IntegerParameterRanges[].Name").required().range(1, 256),

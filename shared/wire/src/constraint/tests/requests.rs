@@ -167,6 +167,7 @@ fn controller() -> Value {
         "UploadAllowanceSeconds": 600,
         "Refit": "None",
         "InitialConfigurations": [{"optimizer": "\"sgd\""}],
+        "KnownResults": [{"eta": 0.1, "max_depth": 4, "momentum": 0.9, "optimizer": "\"sgd\"", "validation:auc": 0.9}],
         "InstanceCounts": [],
         "ScaleWithInstances": [],
     });
