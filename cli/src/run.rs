@@ -167,7 +167,7 @@ impl Session {
             request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))?;
         }
         let earlier = match &data {
-            Some(data) if self.fresh => fresh::prepare(data, self.request.name()).await?,
+            Some(data) if self.fresh => fresh::prepare(data, &self.request).await?,
             Some(_) | None => None,
         };
         drop(data);

@@ -65,7 +65,9 @@ pub(super) fn append(body: &mut Value, path: &Path) -> Result<(), Failure> {
     }
     if let Some(controller) = controller.as_object_mut() {
         let all = controller.entry("KnownResults").or_insert(json!([]));
-        all.as_array_mut().map(|all| all.extend(kept.into_iter().map(Value::Object)));
+        if let Some(all) = all.as_array_mut() {
+            all.extend(kept.into_iter().map(Value::Object));
+        }
     }
     Ok(())
 }
@@ -128,7 +130,7 @@ fn result(row: &Row, names: &[String], metric: &str) -> Option<(f64, Row)> {
             .iter()
             .any(|failed| state.rsplit('.').next().is_some_and(|state| state.eq_ignore_ascii_case(failed)))
     };
-    if STATES.iter().any(|name| failed(&name)) {
+    if STATES.iter().any(failed) {
         return None;
     }
     let number = |name: &str| {

@@ -7,6 +7,8 @@ use std::path::Path;
 use local::host::{Host, SystemClock};
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
+use use_cases::submit::check_parents;
+use wire::request::Request;
 
 use crate::arguments::folder_option;
 use crate::data::Data;
@@ -15,10 +17,19 @@ use crate::output::print_err;
 use crate::signals::Signals;
 use crate::tunings::delete_ended;
 
-/// Requests the stop of the tuning `name` if it was interrupted, so that the host continues no job of it. Returns its id.
-/// `None` if there is no such tuning.
-pub(super) async fn prepare(data: &Data, name: &str) -> Result<Option<String>, Failure> {
+use super::submit_failure;
+
+/// Requests the stop of the tuning with the name of `request` if it was interrupted, so that the host continues no job of
+/// it. Returns its id. `None` if there is no such tuning.
+pub(super) async fn prepare(data: &Data, request: &Request) -> Result<Option<String>, Failure> {
     data.require_writable()?;
+    let name = request.name();
+    let (_, parents) = request.warm_start().unzip();
+    if parents.into_iter().flatten().any(|parent| parent.eq_ignore_ascii_case(name)) {
+        return Err(Failure::usage(format!("--fresh deletes the tuning '{name}', which is also a parent"))
+            .hint("use another --name without --fresh"));
+    }
+    check_parents(&data.store, request).await.map_err(|error| submit_failure(request, error))?;
     let row = match lookup::find(&data.store, name).await {
         Ok(row) => row,
         Err(LookupError::NotFound(_)) => return Ok(None),

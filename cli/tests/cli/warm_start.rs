@@ -181,6 +181,72 @@ fn an_extension_of_a_random_search_repeats_no_configuration() {
     assert!(new.iter().all(|one| !known.contains(one)), "{known:?} {new:?}");
 }
 
+/// The earlier tuning was deleted before the submission rejected its parents.
+#[test]
+fn a_fresh_run_with_a_wrong_parent_deletes_nothing() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &named("t"));
+    world.run(&[]).with_code(0);
+    for (parent, said) in
+        [("t", "which is also a parent"), ("other", "no hyperparameter tuning job is named other")]
+    {
+        let rejected = world.run(&["--fresh", "--parent", parent]).with_code(2);
+        assert!(rejected.err.contains(said), "{rejected:?}");
+        world.hyperband(&["describe", "t"]).with_code(0);
+    }
+}
+
+/// The resource of one was a static hyperparameter of the other, and no request was accepted.
+#[test]
+fn a_parent_may_set_the_resource_that_the_controller_sets_in_the_child() {
+    let world = World::new(QUICK);
+    let mut first = named("first");
+    first["TrainingJobDefinition"]["StaticHyperParameters"] = json!({"epochs": "9"});
+    let mut second = named("second");
+    second["Controller"]["ResourceHyperParameter"] = json!("epochs");
+    for (parent, child) in [(&first, &second), (&second, &first)] {
+        let world =
+            if parent["HyperParameterTuningJobName"] == "first" { &world } else { &World::new(QUICK) };
+        world.write_request("request.json", parent);
+        world.run(&[]).with_code(0);
+        world.write_request("request.json", child);
+        let parent = parent["HyperParameterTuningJobName"].as_str().unwrap();
+        world.run(&["--parent", parent]).with_code(0);
+    }
+}
+
+/// The value of the parent was multiplied once more, and an unmeasured size had its results.
+#[test]
+fn the_configurations_of_a_parent_keep_their_size_and_their_scaled_values() {
+    let world = World::new(QUICK);
+    let mut parent = named("parent");
+    parent["TrainingJobDefinition"]["ResourceConfig"] =
+        json!({"InstanceType": "ml.local.machine", "InstanceCount": 2, "VolumeSizeInGB": 1});
+    parent["Controller"]["InstancePricesUsdPerHour"] = json!({"ml.local.machine": 0.1});
+    world.write_request("request.json", &parent);
+    let parent = world.run(&["--output", "json"]).with_code(0).json();
+    let x = |configuration: &Value| configuration["x"].as_str().unwrap().parse::<f64>().unwrap();
+    let best = x(&parent["TuningJob"]["BestTrainingJob"]["TunedHyperParameters"]);
+
+    let mut child = named("child");
+    child["Controller"]["InstanceCounts"] = json!([1, 2]);
+    child["Controller"]["ScaleWithInstances"] = json!(["x"]);
+    let range =
+        &mut child["HyperParameterTuningJobConfig"]["ParameterRanges"]["ContinuousParameterRanges"][0];
+    range["MinValue"] = json!("0.05");
+    world.write_request("request.json", &child);
+    let child = world.run(&["--parent", "parent", "--output", "json"]).with_code(0).json();
+    let first = configurations(&child)[0].clone();
+    assert_eq!(first["InstanceCount"], "2", "{first}");
+    assert!((x(&first) * 2.0 - best).abs() < 1e-4, "{first} after {best}");
+
+    let mut other = named("other");
+    other["Controller"]["InstanceCounts"] = json!([3, 4]);
+    world.write_request("request.json", &other);
+    let rejected = world.run(&["--parent", "parent"]).with_code(2);
+    assert!(rejected.err.contains("no trial of the parent tuning job parent counts"), "{rejected:?}");
+}
+
 #[test]
 fn a_tuning_that_cannot_be_extended_is_rejected_with_the_reason() {
     let world = World::new(QUICK);

@@ -82,6 +82,9 @@ impl Quote {
 
     /// Returns whether the cap can ever pay for the job of a new or promoted trial, once all reservations are free.
     pub(crate) fn can_ever_be_paid(definition: &Definition, state: &State, work: Work) -> bool {
+        if state.money.ledger.cap.is_none() {
+            return true;
+        }
         let Runtime { usual, least, .. } = runtime(definition, state, work);
         let limits = definition.limits_for(least.unwrap_or(usual));
         let amount = Self::with(definition, state, limits, work.size).worst_case;

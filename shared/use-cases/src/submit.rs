@@ -26,6 +26,14 @@ pub use wire::request::DefaultTags;
 /// Largest request that is stored, in bytes of JSON. Together with the definition it must fit the table's row limit.
 pub const REQUEST_BYTES_MAX: usize = 200_000;
 
+/// The longest ARN of a submitter, with the name of its attribute.
+const SUBMITTER_BYTES_MAX: usize = 2_100;
+
+/// Checks that the tunings named in the request's `WarmStartConfig` can be its parents, as a submission does.
+pub async fn check_parents<T: Table>(store: &Store<T>, request: &Request) -> Result<(), SubmitError> {
+    parents::of_request(store, request).await.map(drop)
+}
+
 /// The use case and its dependencies.
 #[derive(Debug)]
 pub struct Submit<T, P, C> {
@@ -85,7 +93,9 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
             definition.grants = true;
         }
-        definition.warm_start = parents::warm_start(&self.store, &request, &definition).await?;
+        let row = stored::meta_row(&definition, &text).size_bytes();
+        let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
+        definition.warm_start = parents::warm_start(&self.store, &request, &definition, room).await?;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.map(str::to_owned);

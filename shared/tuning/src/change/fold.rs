@@ -27,7 +27,7 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     let at = recorded.at;
     let before = recorded.fact.job().and_then(|key| {
         let job = state.job(key)?;
-        Some((key, Instances::of(job), job.end()))
+        Some((key, Instances::of(job), job.end(), job.is_accepted()))
     });
     let changed = fold_fact(definition, state, recorded);
     if !changed {
@@ -43,15 +43,15 @@ pub fn fold(definition: &Definition, state: &mut State, recorded: &Recorded) -> 
     for job in jobs {
         place_complete(definition, state, job);
     }
-    if let Some((key, instances, end)) = before {
+    if let Some((key, instances, end, was_accepted)) = before {
         state.note_instances(definition, key, instances, at);
         if end.is_none() {
             note_lack(definition, state, key);
         }
         forget_promotion(state, key);
-        if let Some(job) = state.job(key).filter(|job| job.is_accepted()) {
-            let instances = job.order.instances;
-            state.capacity.note_quota(instances, None);
+        if let Some(job) = state.job(key).filter(|job| job.is_accepted() && !was_accepted) {
+            let order = job.order.clone();
+            state.capacity.note_quota(definition, &order, None);
         }
     }
     state.clear_hold();
@@ -371,22 +371,22 @@ fn action_deferred(definition: &Definition, state: &mut State, recorded: &Record
         if let Run::Waiting { quota_exceeded: is_blocked } = &mut job.run {
             not_started = true;
             *is_blocked |= quota_exceeded;
-            lacking = quota_exceeded.then_some(job.order.instances);
+            lacking = quota_exceeded.then(|| job.order.clone());
         }
         job.deferred = Some((not_before, shortened(reason)));
         true
     });
-    if let Some(choice) = lacking {
-        state.capacity.note_lack_of_capacity(definition, choice, state.now.max(at));
-        state.capacity.note_quota(choice, Some(reason));
+    if let Some(order) = &lacking {
+        state.capacity.note_lack_of_capacity(definition, order.instances, state.now.max(at));
+        state.capacity.note_quota(definition, order, Some(reason));
     }
     if not_started {
         state.note_deferred_start(at, quota_exceeded.then(|| shortened(reason)));
     }
     // Another instance choice may have what this one lacks: the next job starts on it.
-    let another = lacking.is_some_and(|lacking| {
-        has_another_choice(definition, state, lacking)
-            || state.capacity.is_out_of_reach(definition, definition.job.size(lacking))
+    let another = lacking.is_some_and(|order| {
+        has_another_choice(definition, state, order.instances)
+            || state.capacity.is_out_of_reach(definition, definition.job.size(order.instances))
     });
     if not_started && !another {
         let until = state.capacity.no_start_before.map_or(not_before, |until| until.max(not_before));

@@ -110,7 +110,7 @@ fn next_of_search(
                 && super::doubt(state).is_none()
                 && !promote::lacks_money(definition, state)
                 && !cut_trial_lacks_money(definition, state);
-            new_trial(definition, state, may_start).filter(|_| free)
+            free.then(|| new_trial(definition, state, may_start))?
         })
         .or_else(|| {
             let over = state.trials.is_empty() && !state.money.awaits_bills();

@@ -10,8 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
-use crate::job::Job;
 use crate::job::instances::Instances;
+use crate::job::{Job, Ordered};
 use crate::log::fact::JobKey;
 use crate::state::State;
 use crate::trial::Trial;
@@ -32,7 +32,8 @@ pub struct Capacity {
     pub lacks: Vec<Lack>,
     /// Until when each instance choice counts as lacking capacity, by index.
     pub no_capacity_until: Vec<Time>,
-    /// The instance choices whose quota is smaller than one job, by the latest answer about each.
+    /// The instance choices whose quota is smaller than one job, by the latest answer about each. Jobs on demand in a
+    /// tuning on spot have another quota, and do not count.
     pub below_need: Vec<ChoiceId>,
 }
 
@@ -95,8 +96,12 @@ impl Capacity {
         !self.below_need.is_empty() && below(size) && !definition.job.all_sizes().all(below)
     }
 
-    /// Records the latest answer about the quota of an instance choice; `None` = the job was accepted.
-    pub(crate) fn note_quota(&mut self, choice: ChoiceId, answer: Option<&str>) {
+    /// Records the latest answer about the quota of a job; `None` = the job was accepted.
+    pub(crate) fn note_quota(&mut self, definition: &Definition, order: &Ordered, answer: Option<&str>) {
+        if definition.job.spot && order.on_demand {
+            return;
+        }
+        let choice = order.instances;
         self.below_need.retain(|other| *other != choice);
         if answer.is_some_and(is_below_need) {
             self.below_need.push(choice);

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use search::{Configuration, Domain, Parameter, Space};
 use tuning::definition::{Definition, INSTANCE_COUNT, Instances, Scheduling};
-use tuning::log::fact::JobEnd::{CapacityError, Completed};
+use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait};
+use tuning::log::fact::JobKey;
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
-use tuning::unit::ids::SizeId;
+use tuning::unit::ids::{ChoiceId, SizeId};
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Millis;
 
@@ -216,6 +217,22 @@ fn a_quota_below_a_size_leaves_the_smaller_ones() {
     check_next(&mut none, &[never_started(8, job(1))], &["trial 1 never started", "start 2-0-1"]);
     let ending = none.take(&[answered(9, job(2), 0, 1)]);
     assert!(matches!(ending.first(), Some(Ruling::TuningEnding { why: EndReason::Failed(_) })), "{ending:?}");
+}
+
+/// The quota on demand took the size from trials that spot could run.
+#[test]
+fn a_quota_on_demand_does_not_count_for_spot() {
+    let mut definition = sized(random(9, 1), &[4, 4, 4]);
+    definition.job.spot = true;
+    definition.job.max_wait_seconds = Some(7_200);
+    definition.spot_fallback = true;
+    let mut run = begun(&definition);
+    run.take(&[described(20, job(0), MaxWait, 0)]);
+    let retry = JobKey { attempt: 2, ..job(0) };
+    run.take(&[time_passed(21)]);
+    assert!(run.state.job(retry).is_some_and(|job| job.order.on_demand), "{:?}", run.state.trials);
+    run.take(&[answered(25, retry, 1, 4)]);
+    assert!(!run.state.capacity.below_need.contains(&ChoiceId(2)), "{:?}", run.state.capacity);
 }
 
 /// A waiting trial that the cap could never continue blocked its rung, and all new trials.

@@ -19,7 +19,7 @@ use crate::lookup::{self, LookupError};
 use crate::ports::table::{Pages, Query, Table};
 use crate::store::{Store, StoreError, Tuning};
 
-/// The most training jobs of a parent that are read, the first ones.
+/// The most training jobs of all parents together that are read, the first ones of each.
 const PARENT_JOBS_MAX: usize = 2_000;
 /// The most bytes of all copied observations. The request and the rest of the definition share the row.
 const PARENTS_BYTES_MAX: usize = 150_000;
@@ -30,42 +30,69 @@ const PAGE_ROWS: usize = 200;
 const KNOWN_RESULTS: &str = "KnownResults";
 const PARENTS: &str = "WarmStartConfig.ParentHyperParameterTuningJobs";
 
-/// Returns the warm start of a request; `None` without `WarmStartConfig`.
+/// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
+/// all observations may take.
 pub(super) async fn warm_start<T: Table>(
     store: &Store<T>,
     request: &Request,
     definition: &Definition,
+    room: usize,
 ) -> Result<Option<WarmStart>, SubmitError> {
     let known = request.known_result_count() > 0;
     let given = request.warm_start();
     if given.is_none() && !known {
         return Ok(None);
     }
-    let (kind, names) = given.unwrap_or((WarmStartType::IdenticalDataAndAlgorithm, Vec::new()));
+    let kind = given.map_or(WarmStartType::IdenticalDataAndAlgorithm, |(kind, _)| kind);
     let maximize = definition.direction() == Direction::Maximize;
-    let most = observations_max(definition, names.len().saturating_add(usize::from(known)));
-    let mut parents = Vec::new();
-    for (index, name) in names.iter().enumerate() {
-        let wrong = |message: &str| {
-            let path = format!("{PARENTS}[{index}].HyperParameterTuningJobName");
-            SubmitError::from(RequestError::field(&path, message))
-        };
-        let parent = match ended(store, name).await? {
-            Ok(parent) => parent,
-            Err(message) => return Err(wrong(&message)),
-        };
-        request.check_parent(name, &parent.request).map_err(|message| wrong(&message))?;
-        let trials = trials(store, &parent).await?;
-        let fixed = fixed(definition, &parent);
-        parents.push(Parent::new(&definition.space, &fixed, trials, maximize).at_most(most, maximize));
+    let tunings = of_request(store, request).await?;
+    let count = tunings.len().saturating_add(usize::from(known));
+    let most = observations_max(definition, count, room.min(PARENTS_BYTES_MAX));
+    let (mut names, mut parents) = (Vec::new(), Vec::new());
+    for (index, tuning) in tunings.iter().enumerate() {
+        let jobs = PARENT_JOBS_MAX.checked_div(tunings.len()).unwrap_or(PARENT_JOBS_MAX);
+        let trials = trials(store, tuning, jobs).await?;
+        let trials = trials.into_iter().map(|(configuration, value)| {
+            (descaled(request, definition, tuning, with_fixed(definition, tuning, configuration)), value)
+        });
+        let parent = Parent::new(&definition.space, &Configuration::default(), trials, maximize);
+        if parent.observations().is_empty() {
+            let message = format!(
+                "no trial of the parent tuning job {} counts: none has a value, and hyperparameters in the ranges of this \
+                 tuning; name another parent, or widen the ranges",
+                tuning.request.name()
+            );
+            return Err(wrong(index, &message));
+        }
+        names.push(tuning.request.name().to_owned());
+        parents.push(parent.at_most(most, maximize));
     }
-    let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     if known {
         let results = known_results(request, definition)?;
         names.push(KNOWN_RESULTS.to_owned());
         parents.push(results.at_most(most, maximize));
     }
     Ok(Some(WarmStart { kind, names, parents }))
+}
+
+/// Returns the parents of a request, or why one cannot be its parent.
+pub(super) async fn of_request<T: Table>(
+    store: &Store<T>,
+    request: &Request,
+) -> Result<Vec<Arc<Tuning>>, SubmitError> {
+    let names = request.warm_start().map_or(Vec::new(), |(_, names)| names);
+    let mut parents = Vec::new();
+    for (index, name) in names.into_iter().enumerate() {
+        let parent = ended(store, name).await?.map_err(|message| wrong(index, &message))?;
+        request.check_parent(name, &parent.request).map_err(|message| wrong(index, &message))?;
+        parents.push(parent);
+    }
+    Ok(parents)
+}
+
+fn wrong(index: usize, message: &str) -> SubmitError {
+    let path = format!("{PARENTS}[{index}].HyperParameterTuningJobName");
+    RequestError::field(&path, message).into()
 }
 
 /// Returns the results in the request as those of a parent.
@@ -80,21 +107,46 @@ fn known_results(request: &Request, definition: &Definition) -> Result<Parent, S
     Ok(parent)
 }
 
-/// Returns the values that all trials of a parent have in common: its static hyperparameters, and its number of instances
-/// if the new tuning searches over it.
-fn fixed(definition: &Definition, parent: &Tuning) -> Configuration {
-    let mut fixed = parent.request.static_configuration();
-    let count = parent.definition.job.instance_count;
-    if definition.job.sizes.contains(&count) {
-        fixed.0.insert(INSTANCE_COUNT.to_owned(), count.to_string());
+/// Returns a configuration of a parent with the values that all its trials have in common: its static hyperparameters, and
+/// its number of instances if the new tuning searches over it.
+fn with_fixed(definition: &Definition, parent: &Tuning, configuration: Configuration) -> Configuration {
+    let mut all = parent.request.static_configuration();
+    if !definition.job.sizes.is_empty() {
+        all.0.insert(INSTANCE_COUNT.to_owned(), parent.definition.job.instance_count.to_string());
     }
-    fixed
+    all.0.extend(configuration.0);
+    all
 }
 
-/// Returns how many observations of each parent are copied, so that they fit the row of the definition.
-fn observations_max(definition: &Definition, parents: usize) -> usize {
+/// Returns a configuration of a parent with the values for which the new tuning sends its training jobs the same values:
+/// one of both may multiply other hyperparameters by the number of instances (`ScaleWithInstances`).
+fn descaled(
+    request: &Request,
+    definition: &Definition,
+    parent: &Tuning,
+    configuration: Configuration,
+) -> Configuration {
+    let own = configuration.get(INSTANCE_COUNT).and_then(|count| count.parse::<f64>().ok());
+    let count = own.unwrap_or_else(|| f64::from(parent.definition.job.instance_count));
+    let factor = |request: &Request, name: &str| {
+        if request.scaled_hyperparameters().iter().any(|scaled| scaled == name) { count } else { 1.0 }
+    };
+    let mut all = configuration;
+    for parameter in definition.space.parameters() {
+        let name = parameter.name.as_str();
+        let change = factor(&parent.request, name) / factor(request, name);
+        let value = all.0.get_mut(name).filter(|_| change.to_bits() != 1.0_f64.to_bits());
+        if let Some((value, number)) = value.and_then(|value| value.parse::<f64>().ok().map(|n| (value, n))) {
+            *value = (number * change).to_string();
+        }
+    }
+    all
+}
+
+/// Returns how many observations of each parent are copied, so that all together take at most `room` bytes.
+fn observations_max(definition: &Definition, parents: usize, room: usize) -> usize {
     let bytes = definition.space.parameters().len().saturating_mul(NUMBER_BYTES).saturating_add(NUMBER_BYTES);
-    PARENTS_BYTES_MAX.checked_div(bytes.saturating_mul(parents)).unwrap_or(0)
+    room.checked_div(bytes.saturating_mul(parents)).unwrap_or(0)
 }
 
 /// Returns the ended tuning named `name`, or why it cannot be a parent.
@@ -121,6 +173,7 @@ async fn ended<T: Table>(store: &Store<T>, name: &str) -> Result<Result<Arc<Tuni
 async fn trials<T: Table>(
     store: &Store<T>,
     parent: &Tuning,
+    most: usize,
 ) -> Result<Vec<(Configuration, f64)>, SubmitError> {
     let mut pages = Pages::of(Query::prefix(stored::tuning_partition(&parent.id), "JOB#", PAGE_ROWS));
     let mut trials: BTreeMap<TrialId, JobSummary> = BTreeMap::new();
@@ -132,12 +185,17 @@ async fn trials<T: Table>(
             trials.insert(summary.job.trial, summary);
         }
         jobs += page.len();
-        if jobs >= PARENT_JOBS_MAX {
+        if jobs >= most {
             break;
         }
     }
     let is_bad = |job: &JobSummary| {
-        job.end == Some(JobEnd::AlgorithmError) || matches!(job.stop, Some(StopWhy::Diverged { .. }))
+        let diverged = match job.stop {
+            Some(StopWhy::Diverged { .. }) => true,
+            Some(StopWhy::Rung { .. }) => job.last_value.is_none(),
+            _ => false,
+        };
+        job.end == Some(JobEnd::AlgorithmError) || diverged
     };
     let good = trials.into_values().filter(|job| !is_bad(job));
     Ok(good.filter_map(|job| Some((job.configuration, job.best_value?))).collect())

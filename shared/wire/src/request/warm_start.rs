@@ -89,7 +89,9 @@ impl Request {
                 self.objective_metric()
             ));
         }
-        let (own, theirs) = (self.named_kinds(), parent.named_kinds());
+        // The controller sets the resource hyperparameter of a tuning that has one.
+        let resources = [self.resource_hyperparameter(), parent.resource_hyperparameter()];
+        let (own, theirs) = (self.named_kinds(&resources), parent.named_kinds(&resources));
         let missing = |names: &BTreeMap<&str, Option<Kind>>, of: &BTreeMap<&str, Option<Kind>>| {
             of.keys().find(|name| !names.contains_key(*name)).map(|name| shortened(name))
         };
@@ -137,13 +139,11 @@ impl Request {
         })
     }
 
-    /// Returns all hyperparameters of the request, with the kind of their range; `None` = a static value. The controller
-    /// sets the resource hyperparameter.
-    fn named_kinds(&self) -> BTreeMap<&str, Option<Kind>> {
+    /// Returns all hyperparameters of the request but `without`, with the kind of their range; `None` = a static value.
+    fn named_kinds(&self, without: &[Option<&str>]) -> BTreeMap<&str, Option<Kind>> {
         let fixed =
             self.static_hyperparameters().into_iter().flatten().map(|(name, _)| (name.as_str(), None));
         let tuned = self.ranges().filter_map(|(_, kind, range)| Some((range.name.as_deref()?, Some(kind))));
-        let resource = self.resource_hyperparameter();
-        fixed.chain(tuned).filter(|(name, _)| Some(*name) != resource).collect()
+        fixed.chain(tuned).filter(|(name, _)| !without.contains(&Some(*name))).collect()
     }
 }

@@ -102,7 +102,9 @@ fn each_field_of_controller_in_the_table_is_documented_and_has_an_effect() {
         let (fields, made) = read(others);
         assert_ne!(fields, all_fields, "no field reads {name}");
         // The programs and logs of jobs depend on these, not the decider. Submission adds the results.
-        if !["ResourceHyperParameter", "EpochPattern", "MetricHost", "ScaleWithInstances", "KnownResults"].contains(&name) {
+        if !["ResourceHyperParameter", "EpochPattern", "MetricHost", "ScaleWithInstances", "KnownResults"]
+            .contains(&name)
+        {
             assert_ne!(made, all, "{name} has no effect on the definition");
         }
     }
