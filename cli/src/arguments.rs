@@ -177,7 +177,7 @@ pub(crate) struct Submit {
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
     /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; after the
-    /// parents in the request; repeatable
+    /// parents in the request, whose WarmStartType it has, else IdenticalDataAndAlgorithm; repeatable
     #[arg(long = "parent", value_name = "NAME|FILE")]
     pub(crate) parents: Vec<String>,
     #[command(flatten)]
@@ -233,7 +233,7 @@ pub(crate) struct Run {
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
     /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; after the
-    /// parents in the request; repeatable
+    /// parents in the request, whose WarmStartType it has, else IdenticalDataAndAlgorithm; repeatable
     #[arg(long = "parent", value_name = "NAME|FILE")]
     pub(crate) parents: Vec<String>,
     /// Data of an input channel on this machine, for example train=data/train; replaces the data in the request;
