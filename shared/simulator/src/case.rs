@@ -138,6 +138,9 @@ pub struct Choices {
     /// Whether the sampler learns.
     #[serde(default)]
     pub model: bool,
+    /// Number of results from elsewhere from which the search starts (`KnownResults`).
+    #[serde(default)]
+    pub known_results: u32,
     /// Whether the median rule stops jobs. Only used without Hyperband.
     #[serde(default)]
     pub median: bool,
@@ -185,6 +188,7 @@ impl Choices {
             max_pending_seconds: None,
             max_capacity_wait_seconds: None,
             model: false,
+            known_results: 0,
             median: false,
             grid: false,
         }
@@ -274,6 +278,10 @@ impl Choices {
             self.max_capacity_wait_seconds = Some(capacity.pick(&[3_600, 14_400]));
         }
         self.model = Dice::new(seed, "model", n).chance(0.3);
+        let mut known = Dice::new(seed, "known", n);
+        if known.chance(0.2) {
+            self.known_results = known.count(1, 40);
+        }
         let mut independent = Dice::new(seed, "independent", n);
         self.median = self.hyperband.is_none() && independent.chance(0.5);
         self.grid = self.hyperband.is_none() && independent.chance(0.3);

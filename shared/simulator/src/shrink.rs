@@ -269,6 +269,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| _ = choices.others.pop(),
     |choices| choices.small_quota = false,
     |choices| choices.sizes.clear(),
+    |choices| choices.known_results = 0,
     |choices| {
         if choices.max_wait_seconds.is_some() || !choices.others.is_empty() {
             choices.keep_alive_seconds = 0;

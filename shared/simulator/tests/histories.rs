@@ -198,9 +198,8 @@ fn stopped_while_a_job_is_interrupted(seed: u64) -> Run {
 }
 
 /// Fields of `Controller` that no drawn request sets, with the reason.
-const NOT_DRAWN: [(&str, &str); 4] = [
+const NOT_DRAWN: [(&str, &str); 3] = [
     ("InitialConfigurations", "the checkers do not know which configuration a trial must have"),
-    ("KnownResults", "the checkers do not know what the sampler learns from them"),
     ("MaxDivergedEpochs", "the tests of planted bugs choose it; the checkers expect the default elsewhere"),
     ("MetricHost", "a simulated job logs on its first instance only"),
 ];
