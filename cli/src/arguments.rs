@@ -176,8 +176,9 @@ pub(crate) struct Submit {
     /// Configuration to try first, after the request's initial configurations, for example lr=0.1,depth=6; repeatable
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
-    /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; after the
-    /// parents in the request, whose WarmStartType it has, else IdenticalDataAndAlgorithm; repeatable
+    /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; repeatable.
+    /// It follows the parents in the request and has their WarmStartType. Without any, the type is
+    /// IdenticalDataAndAlgorithm
     #[arg(long = "parent", value_name = "NAME|FILE")]
     pub(crate) parents: Vec<String>,
     #[command(flatten)]
@@ -232,8 +233,9 @@ pub(crate) struct Run {
     /// Configuration to try first, after the request's initial configurations, for example lr=0.1,depth=6; repeatable
     #[arg(long = "try", value_name = "NAME=VALUE,...", value_parser = str::parse::<Try>)]
     pub(crate) tries: Vec<Try>,
-    /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; after the
-    /// parents in the request, whose WarmStartType it has, else IdenticalDataAndAlgorithm; repeatable
+    /// Ended tuning from whose results this one starts, or a file of results with the suffix .csv or .jsonl; repeatable.
+    /// It follows the parents in the request and has their WarmStartType. Without any, the type is
+    /// IdenticalDataAndAlgorithm
     #[arg(long = "parent", value_name = "NAME|FILE")]
     pub(crate) parents: Vec<String>,
     /// Data of an input channel on this machine, for example train=data/train; replaces the data in the request;

@@ -24,23 +24,24 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
     let described = tunings.describe(&options.parent).await?;
     let tuning = StoredTuning::open_described(&tunings, described).await?;
     let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
-    check(&tuning.described, &stored.request)?;
+    check(&tuning, &stored.request)?;
     let left = if options.max_cost.is_some() { None } else { left(&tuning.described)? };
-    let parents = parents(&tunings, &stored.request).await?;
+    let parents = parents(&tunings, &tuning.described, &stored.request).await?;
     let name = match &options.name {
-        Some(name) if exists(&tunings, name).await? => {
+        Some(name) if found(&tunings, name).await?.is_some() => {
             let failure = Failure::usage(format!("there is already a tuning '{name}'"));
             return Err(failure.hint("use another --name, or none for the next free one"));
         }
         Some(name) => name.clone(),
-        None => free_name(&tunings, &stored.request, &parents).await?,
+        None => free_name(&tunings, &stored.request).await?,
     };
     let limits = Limits { jobs: Some(options.jobs), max_time: options.max_time, max_cost: options.max_cost };
     let body = request::extended(stored.request.body().clone(), &name, &parents, limits, left);
-    print_err(&format!("{name} starts from the results of {}\n", parents.join(", ")));
+    let starts = format!("{name} starts from the results of {}\n", parents.join(", "));
     match options.place.place()? {
         Where::Folder(folder) => {
             let request = request::check_local(body).map_err(|error| Failure::invalid_request(&error))?;
+            print_err(&starts);
             drop(tunings);
             Box::pin(run::repeat(tuning, &folder, request, options.output)).await
         }
@@ -48,50 +49,66 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
             // The stack has validated the request of the ended tuning, and validates this one.
             let request = Request::from_stored(body);
             let created = tunings.client.create(&request).await.map_err(failed)?;
+            print_err(&starts);
             submit::print(&request, &created, &tunings.location_options, options.output);
             Ok(Exit::Done)
         }
     }
 }
 
-/// Returns the ended tuning with this request and those that it started from, in the order of their ends, without
-/// deleted ones.
-async fn parents(tunings: &Tunings, request: &Request) -> Result<Vec<String>, Failure> {
+/// Returns the described tuning and those that it started from, in the order of their ends, at most as many as a request
+/// may name. A tuning that was created later only has the name of a deleted one.
+async fn parents(
+    tunings: &Tunings,
+    described: &TuningJob,
+    request: &Request,
+) -> Result<Vec<String>, Failure> {
     let mut parents = Vec::new();
-    for name in request.warm_start().map_or(Vec::new(), |(_, names)| names) {
-        if exists(tunings, name).await? {
+    for name in parent_names(request) {
+        let parent = found(tunings, name).await?.map(|parent| parent.base);
+        if parent.is_some_and(|parent| parent.is_ended() && parent.created_ms < described.base.created_ms) {
             parents.push(name.to_owned());
         }
     }
     parents.push(request.name().to_owned());
-    Ok(parents.split_off(parents.len().saturating_sub(PARENTS_MAX)))
+    // The results in the request count as one parent.
+    let most = PARENTS_MAX - usize::from(request.known_result_count() > 0);
+    Ok(parents.split_off(parents.len().saturating_sub(most)))
 }
 
-async fn exists(tunings: &Tunings, name: &str) -> Result<bool, Failure> {
+fn parent_names(request: &Request) -> Vec<&str> {
+    request.warm_start().map_or(Vec::new(), |(_, names)| names)
+}
+
+async fn found(tunings: &Tunings, name: &str) -> Result<Option<TuningJob>, Failure> {
     match tunings.client.describe(name).await {
-        Ok(_) => Ok(true),
-        Err(error) if error.is(NOT_FOUND) => Ok(false),
+        Ok(described) => Ok(Some(described)),
+        Err(error) if error.is(NOT_FOUND) => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }
 
 /// Returns the first free name of `NAME-2`, `NAME-3` and so on.
-async fn free_name(tunings: &Tunings, request: &Request, parents: &[String]) -> Result<String, Failure> {
-    let base = base(request.name(), parents);
+async fn free_name(tunings: &Tunings, request: &Request) -> Result<String, Failure> {
+    let base = base(request.name(), &parent_names(request));
     for number in 2_u32.. {
         let name = numbered(base, number);
-        if !exists(tunings, &name).await? {
+        if found(tunings, &name).await?.is_none() {
             return Ok(name);
         }
     }
     Err(Failure::usage(format!("no name '{base}-N' is free")).hint("name the new tuning with --name"))
 }
 
-/// Returns the name without the number of an earlier extension: `xgb` for `xgb-2`, if that started from `xgb`.
-fn base<'a>(name: &'a str, parents: &[String]) -> &'a str {
-    let stem =
-        name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map(|(stem, _)| stem);
-    stem.filter(|stem| parents.iter().any(|parent| parent == stem)).unwrap_or(name)
+/// Returns the name without the number of an earlier extension: `xgb` for `xgb-3`, if that started from `xgb` or `xgb-2`.
+fn base<'a>(name: &'a str, parents: &[&str]) -> &'a str {
+    let is_number = |number: &str| number.parse::<u32>().is_ok();
+    let stem = name.rsplit_once('-').filter(|(_, number)| is_number(number)).map(|(stem, _)| stem);
+    let numbered = |parent: &str, stem: &str| {
+        let rest = parent.strip_prefix(stem);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_number))
+    };
+    stem.filter(|stem| parents.iter().any(|parent| numbered(parent, stem))).unwrap_or(name)
 }
 
 fn numbered(base: &str, number: u32) -> String {
@@ -101,11 +118,15 @@ fn numbered(base: &str, number: u32) -> String {
 }
 
 /// Fails if the tuning cannot be extended.
-fn check(described: &TuningJob, request: &Request) -> Result<(), Failure> {
-    let (name, status) = (&described.base.name, &described.base.status);
-    if !described.base.is_ended() {
-        return Err(Failure::usage(format!("the tuning {name} is {status}, so it cannot be extended"))
-            .hint(format!("wait for its end, or stop it with `hyperband stop {name}`")));
+fn check(tuning: &StoredTuning, request: &Request) -> Result<(), Failure> {
+    let base = &tuning.described.base;
+    let (name, status) = (&base.name, &base.status);
+    if !base.is_ended() {
+        let failure = Failure::usage(format!("the tuning {name} is {status}, so it cannot be extended"));
+        return Err(failure.hint(match &tuning.interrupted {
+            Some(resume) => format!("continue it to its end: {resume}"),
+            None => format!("wait for its end, or stop it: hyperband stop {name}{}", tuning.location_options),
+        }));
     }
     if request.strategy() == Strategy::Grid {
         return Err(Failure::usage(format!("the tuning {name} has Strategy Grid, so it cannot be extended"))
@@ -132,9 +153,9 @@ mod tests {
 
     #[test]
     fn the_number_of_an_extension_follows_the_name_of_the_first_tuning() {
-        let parents = ["xgb".to_owned(), "xgb-2".to_owned()];
+        let parents = ["xgb-4", "mnist-x"];
         for (name, expected) in
-            [("xgb", "xgb-2"), ("xgb-2", "xgb-2"), ("mnist-10", "mnist-10-2"), ("a-b", "a-b-2")]
+            [("xgb", "xgb-2"), ("xgb-5", "xgb-2"), ("mnist-10", "mnist-10-2"), ("a-b", "a-b-2")]
         {
             assert_eq!(numbered(base(name, &parents), 2), expected);
         }

@@ -6,6 +6,7 @@
 mod arguments;
 mod change;
 mod check;
+mod controller_list;
 mod cost;
 mod cut_numbers;
 mod data;

@@ -9,8 +9,10 @@ pub(crate) mod tries;
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+use tuning::definition::Definition;
 use tuning::unit::time::Time;
+use wire::constraint::remove_lifted;
 use wire::request::{PriceAnswer, Request, RequestError, Violation};
 
 use crate::arguments::Limits;
@@ -66,12 +68,12 @@ pub(crate) fn check_local(mut body: Value) -> Result<Request, RequestError> {
 }
 
 /// Checks a new tuning of this machine like its submission, without a change.
-pub(crate) fn check_new(request: &Request) -> Result<(), RequestError> {
+pub(crate) fn check_new(request: &Request) -> Result<Definition, RequestError> {
     channels::check(request)?;
     // Local volumes are free, and there is no price list.
     let prices = PriceAnswer { volume_kilo_gib_hour: Some(0), ..PriceAnswer::default() };
     let defined = request.definition(Time(0), "000000", &prices);
-    defined.map(drop).map_err(|error| local_error(request, error))
+    defined.map_err(|error| local_error(request, error))
 }
 
 /// Rewrites the error for a missing price: this machine has no price list.
@@ -104,6 +106,8 @@ pub(crate) fn extended(
     let warm_start = body.pointer_mut("/WarmStartConfig/ParentHyperParameterTuningJobs");
     warm_start.and_then(Value::as_array_mut).map(Vec::clear);
     parents::append(&mut body, parents);
+    // They have these fields too.
+    remove_lifted(&mut body);
     if let Some(Value::Object(controller)) = body.get_mut("Controller") {
         controller.remove("InitialConfigurations");
         cap.map(|cap| controller.insert("MaxCostUsd".to_owned(), cap));
@@ -137,7 +141,7 @@ fn limit(body: &mut Value, limits: Limits) {
             let Value::Object(members) = here else { return };
             here = members.entry(*name).or_insert(Value::Null);
             if here.is_null() {
-                *here = Value::Object(serde_json::Map::new());
+                *here = Value::Object(Map::new());
             }
         }
         *here = value;

@@ -163,12 +163,14 @@ impl Session {
             reject_other_active(store, &self.data_dir, is_running, self.request.name()).await?;
         }
         // An earlier release accepted channels elsewhere, and its tunings continue.
-        if !continues {
-            request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))?;
-        }
-        let earlier = match &data {
-            Some(data) if self.fresh => fresh::prepare(data, &self.request).await?,
-            Some(_) | None => None,
+        let earlier = if continues {
+            None
+        } else {
+            let new = request::check_new(&self.request).map_err(|error| Failure::invalid_request(&error))?;
+            match &data {
+                Some(data) if self.fresh => fresh::prepare(data, &self.request, &new).await?,
+                Some(_) | None => None,
+            }
         };
         drop(data);
         self.print_slots(&config.training);

@@ -1,7 +1,5 @@
 //! `--parent`: ended tunings and files from whose results a tuning starts.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::results;
@@ -12,7 +10,7 @@ pub(super) fn append_all(body: &mut Value, parents: &[String]) -> Result<(), Fai
     let (files, names): (Vec<String>, Vec<String>) =
         parents.iter().cloned().partition(|parent| parent.contains(['.', '/', '\\']));
     append(body, &names);
-    files.iter().try_for_each(|file| results::append(body, Path::new(file)))
+    results::append(body, &files)
 }
 
 /// Appends the parents to `WarmStartConfig`. A request without one gets a warm start on the same data and algorithm.

@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::controller_list;
 
 const EXPECTED: &str = "expected NAME=VALUE pairs with commas between them, for example lr=0.1,depth=6";
 
@@ -29,28 +31,15 @@ impl FromStr for Try {
     }
 }
 
-/// Appends the configurations to `InitialConfigurations`. Leaves members of the wrong type for validation to reject.
+/// Appends the configurations to `InitialConfigurations`.
 pub(super) fn append(body: &mut Value, tries: &[Try]) {
-    let Value::Object(members) = body else { return };
-    if tries.is_empty() {
-        return;
-    }
-    let controller = members.entry("Controller").or_insert(Value::Null);
-    if controller.is_null() {
-        *controller = json!({});
-    }
-    let Value::Object(controller) = controller else { return };
-    let all = controller.entry("InitialConfigurations").or_insert(Value::Null);
-    if all.is_null() {
-        *all = json!([]);
-    }
-    if let Value::Array(all) = all {
-        all.extend(tries.iter().map(|one| Value::Object(one.0.clone())));
-    }
+    controller_list::append(body, "InitialConfigurations", tries.iter().map(|one| one.0.clone()));
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use local::host::{Host, SystemClock};
+use tuning::definition::Definition;
 use use_cases::lookup::{self, LookupError};
 use use_cases::ports::Clock;
 use use_cases::submit::check_parents;
@@ -21,7 +22,11 @@ use super::submit_failure;
 
 /// Requests the stop of the tuning with the name of `request` if it was interrupted, so that the host continues no job of
 /// it. Returns its id. `None` if there is no such tuning.
-pub(super) async fn prepare(data: &Data, request: &Request) -> Result<Option<String>, Failure> {
+pub(super) async fn prepare(
+    data: &Data,
+    request: &Request,
+    definition: &Definition,
+) -> Result<Option<String>, Failure> {
     data.require_writable()?;
     let name = request.name();
     let (_, parents) = request.warm_start().unzip();
@@ -29,7 +34,7 @@ pub(super) async fn prepare(data: &Data, request: &Request) -> Result<Option<Str
         return Err(Failure::usage(format!("--fresh deletes the tuning '{name}', which is also a parent"))
             .hint("use another --name without --fresh"));
     }
-    check_parents(&data.store, request).await.map_err(|error| submit_failure(request, error))?;
+    check_parents(&data.store, request, definition).await.map_err(|error| submit_failure(request, error))?;
     let row = match lookup::find(&data.store, name).await {
         Ok(row) => row,
         Err(LookupError::NotFound(_)) => return Ok(None),

@@ -146,7 +146,7 @@ fn a_tuning_starts_from_the_results_of_another_tool() {
     own["HyperParameterTuningJobConfig"]["ParameterRanges"]["CategoricalParameterRanges"] = kinds;
     world.write_request("request.json", &own);
     let ran = world.run(&["--parent", "optuna.csv", "--output", "json"]).with_code(0);
-    assert!(ran.err.contains("11 of 12 results in optuna.csv are used (11 have all values)\n"), "{ran:?}");
+    assert!(ran.err.contains("11 of 12 results in optuna.csv count, by the column 'value'\n"), "{ran:?}");
     let result = ran.json();
     assert_eq!(result["TuningJob"]["Controller"]["KnownResults"].as_array().unwrap().len(), 11);
     let explained = world.hyperband(&["explain", "t", "0"]).with_code(0).out;
@@ -159,12 +159,53 @@ fn a_tuning_starts_from_the_results_of_another_tool() {
     // And its own export.
     world.hyperband(&["export", "t", "--format", "csv", "-o", "own.csv"]).with_code(0);
     let next = world.run(&["--parent", "own.csv", "--name", "next"]).with_code(0);
-    assert!(next.err.contains(" results in own.csv are used"), "{next:?}");
+    assert!(next.err.contains("6 of 6 results in own.csv count, by the column 'BestValue'\n"), "{next:?}");
 
     world.write("other.csv", "a,b\n1,2\n");
     let rejected = world.run(&["--parent", "other.csv", "--name", "other"]).with_code(2);
-    assert!(rejected.err.contains("numbers of 'validation:auc' and values of x, kind"), "{rejected:?}");
+    assert!(
+        rejected.err.contains("no column of other.csv has the objective 'validation:auc'"),
+        "{rejected:?}"
+    );
     assert!(rejected.err.contains("the file has a, b"), "{rejected:?}");
+
+    // Nothing is deleted for a file without a result in the ranges.
+    world.write("far.csv", "x,kind,validation:auc\n7,a,0.5\n");
+    let rejected = world.run(&["--fresh", "--parent", "far.csv"]).with_code(2);
+    assert!(rejected.err.contains("0 of 1 results in far.csv have a number"), "{rejected:?}");
+    world.hyperband(&["describe", "t"]).with_code(0);
+}
+
+/// The tag of the ended tuning contradicted the cap of its extension.
+#[test]
+fn a_tuning_whose_cap_is_a_tag_is_extended() {
+    let world = World::new(QUICK);
+    let mut first = named("t");
+    first["Controller"].as_object_mut().unwrap().remove("MaxCostUsd");
+    first["Tags"] = json!([{"Key": "hyperband:MaxCostUsd", "Value": "5"}, {"Key": "team", "Value": "one"}]);
+    world.write_request("request.json", &first);
+    world.run(&[]).with_code(0);
+    let second =
+        world.hyperband(&["extend", "t", "--jobs", "2", "--cost", "1", "--output", "json"]).with_code(0);
+    assert_eq!(second.json()["TuningJob"]["Controller"]["MaxCostUsd"], 1.0);
+}
+
+/// A tuning that took the name of a deleted parent counted as that parent.
+#[test]
+fn a_replaced_parent_does_not_count() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &named("parent"));
+    world.run(&[]).with_code(0);
+    world.write_request("request.json", &named("child"));
+    world.run(&["--parent", "parent"]).with_code(0);
+    let mut other = named("parent");
+    other["HyperParameterTuningJobConfig"]["HyperParameterTuningJobObjective"]["Type"] = json!("Minimize");
+    world.write_request("request.json", &other);
+    world.run(&["--fresh"]).with_code(0);
+    let child = world.hyperband(&["describe", "child", "--output", "json"]).with_code(0).json();
+    assert_eq!(child["OverallBestTrainingJob"]["TuningJobName"], "child", "{child}");
+    let third = world.hyperband(&["extend", "child", "--jobs", "2"]).with_code(0);
+    assert!(third.err.contains("child-2 starts from the results of child\n"), "{third:?}");
 }
 
 /// Both draw with the same seed.

@@ -5,6 +5,7 @@ mod parents;
 
 use std::sync::Arc;
 
+use search::WarmStart;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, Recorded};
@@ -29,9 +30,35 @@ pub const REQUEST_BYTES_MAX: usize = 200_000;
 /// The longest ARN of a submitter, with the name of its attribute.
 const SUBMITTER_BYTES_MAX: usize = 2_100;
 
-/// Checks that the tunings named in the request's `WarmStartConfig` can be its parents, as a submission does.
-pub async fn check_parents<T: Table>(store: &Store<T>, request: &Request) -> Result<(), SubmitError> {
-    parents::of_request(store, request).await.map(drop)
+/// Checks the size of a request and its parents, as a submission does.
+pub async fn check_parents<T: Table>(
+    store: &Store<T>,
+    request: &Request,
+    definition: &Definition,
+) -> Result<(), SubmitError> {
+    warm_start(store, request, definition, &sized(request)?).await.map(drop)
+}
+
+/// Returns the JSON of a request. Fails if it is too long to store.
+fn sized(request: &Request) -> Result<String, SubmitError> {
+    let text = request.body().to_string();
+    if text.len() > REQUEST_BYTES_MAX {
+        let message = format!("the request has {} bytes; the maximum is {REQUEST_BYTES_MAX}", text.len());
+        return Err(RequestError::field("", &message).into());
+    }
+    Ok(text)
+}
+
+/// Returns the warm start of a request, whose JSON is `text`.
+async fn warm_start<T: Table>(
+    store: &Store<T>,
+    request: &Request,
+    definition: &Definition,
+    text: &str,
+) -> Result<Option<WarmStart>, SubmitError> {
+    let row = stored::meta_row(definition, text).size_bytes();
+    let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
+    parents::warm_start(store, request, definition, room).await
 }
 
 /// The use case and its dependencies.
@@ -80,11 +107,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
     pub async fn submit_as(&self, body: &[u8], submitter: Option<&str>) -> Result<Definition, SubmitError> {
         let request = Request::parse_with(body, &self.guardrails.job_tags)?;
         self.guardrails.check(&request)?;
-        let text = request.body().to_string();
-        if text.len() > REQUEST_BYTES_MAX {
-            let message = format!("the request has {} bytes; the maximum is {REQUEST_BYTES_MAX}", text.len());
-            return Err(RequestError::field("", &message).into());
-        }
+        let text = sized(&request)?;
         let now = self.clock.now();
         let incarnation = incarnation(format!("{}\n{now}\n{text}", request.name()).as_bytes());
         self.check_given_prices(&request).await?;
@@ -93,9 +116,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
             definition.grants = true;
         }
-        let row = stored::meta_row(&definition, &text).size_bytes();
-        let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
-        definition.warm_start = parents::warm_start(&self.store, &request, &definition, room).await?;
+        definition.warm_start = warm_start(&self.store, &request, &definition, &text).await?;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.map(str::to_owned);

@@ -18,6 +18,7 @@ mod schema;
 mod table;
 mod walk;
 
+pub use lift::remove_lifted;
 pub use rules::{RULES, Rule};
 pub use schema::schema;
 

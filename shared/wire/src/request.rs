@@ -279,10 +279,15 @@ impl Request {
         self.given_max_jobs().or_else(set).unwrap_or(1).min(MAX_TRAINING_JOBS)
     }
 
+    /// Returns the search space; `None` if the ranges are invalid.
+    pub fn space(&self) -> Option<Space> {
+        let (parameters, wrong) = parameters(self);
+        Space::new(parameters).ok().filter(|_| wrong.is_empty())
+    }
+
     /// Returns the number of configurations of the ranges; `None` if it is unlimited or the ranges are invalid.
     pub(crate) fn combinations(&self) -> Option<u64> {
-        let (parameters, wrong) = parameters(self);
-        Space::new(parameters).ok().filter(|_| wrong.is_empty())?.cardinality()
+        self.space()?.cardinality()
     }
 
     /// Returns `RandomSeed`.

@@ -82,8 +82,10 @@ impl Capacity {
     pub(crate) fn insufficient_quota(&self, definition: &Definition) -> Option<&str> {
         let answer = self.deferral.as_ref()?.last_answer.as_deref()?;
         let mut choices = definition.job.choices();
-        let none_fits = !definition.job.has_fallbacks() && choices.all(|choice| self.is_below_need(choice));
-        none_fits.then_some(answer)
+        // With one size, the latest answer is about all jobs, also those on demand.
+        let none_fits = choices.all(|choice| self.is_below_need(choice))
+            || (definition.job.sizes.is_empty() && is_below_need(answer));
+        (!definition.job.has_fallbacks() && none_fits).then_some(answer)
     }
 
     fn is_below_need(&self, choice: ChoiceId) -> bool {

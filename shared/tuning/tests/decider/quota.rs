@@ -2,7 +2,7 @@
 
 use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
-use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::JobEnd::{Completed, MaxWait, Stopped};
 use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::Ruling;
@@ -155,4 +155,24 @@ fn a_quota_too_small_for_one_job_fails_the_tuning_at_once() {
         });
         assert_eq!(failed, fails, "limit {limit}, needed {needed}");
     }
+}
+
+/// The answer about a job on demand did not count for a tuning on spot, which waited for a day.
+#[test]
+fn a_quota_on_demand_below_one_job_fails_a_tuning_without_other_jobs() {
+    let mut definition = jobs(9, 1);
+    definition.job.spot = true;
+    definition.job.max_wait_seconds = Some(7_200);
+    definition.spot_fallback = true;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[described(20, job(0), MaxWait, 0)]);
+    run.take(&[time_passed(21)]);
+    let retry = JobKey { attempt: 2, ..job(0) };
+    assert!(run.state.job(retry).is_some_and(|job| job.order.on_demand), "{:?}", run.state.trials);
+    let rulings = run.take(&[answered(25, retry, 0, 1)]);
+    assert!(
+        matches!(rulings.first(), Some(Ruling::TuningEnding { why: EndReason::Failed(_) })),
+        "{rulings:?}"
+    );
 }

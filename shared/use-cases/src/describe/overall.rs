@@ -33,6 +33,10 @@ pub(super) async fn best<T: Table>(
             Err(LookupError::Store(error)) => return Err(error),
             Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => continue,
         };
+        // One that was created later only has the name of a deleted parent.
+        if row.created > loaded.tuning.definition.created {
+            continue;
+        }
         let Some(parent) = store.load(&row.id).await? else { continue };
         let Some(other) = best_training_job(&parent, place) else { continue };
         let is_better = match (value(&other), best.as_ref().and_then(value)) {

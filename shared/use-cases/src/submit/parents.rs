@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hyperband::ranking::Direction;
-use search::{Configuration, Parent, WarmStart, WarmStartType};
+use search::{Configuration, Domain, Parent, WarmStart, WarmStartType};
 use tuning::definition::{Definition, INSTANCE_COUNT};
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
@@ -137,7 +137,10 @@ fn descaled(
         let change = factor(&parent.request, name) / factor(request, name);
         let value = all.0.get_mut(name).filter(|_| change.to_bits() != 1.0_f64.to_bits());
         if let Some((value, number)) = value.and_then(|value| value.parse::<f64>().ok().map(|n| (value, n))) {
-            *value = (number * change).to_string();
+            let product = number * change;
+            // Half of all integers have no half.
+            let is_integer = matches!(parameter.domain, Domain::Integer { .. });
+            *value = if is_integer { product.round() } else { product }.to_string();
         }
     }
     all

@@ -54,6 +54,17 @@ pub(crate) fn lift(body: &mut Value) {
     }
 }
 
+/// Removes the tags and variables whose fields are also in `Controller` of a stored request, so that a new request may
+/// change these fields.
+pub fn remove_lifted(body: &mut Value) {
+    if let Some(Value::Array(tags)) = body.get_mut("Tags") {
+        tags.retain(|tag| !tag["Key"].as_str().is_some_and(|key| key.starts_with(TAG_PREFIX)));
+    }
+    if let Some(Value::Object(variables)) = body.pointer_mut("/TrainingJobDefinition/Environment") {
+        variables.retain(|name, _| !name.starts_with(VARIABLE_PREFIX));
+    }
+}
+
 /// Returns the violations of fields that `source` sets, in a request that [`lift`] has already changed.
 pub(super) fn violations(request: &Request, source: Source) -> Vec<Violation> {
     let given = all_given(request.body()).into_iter().filter(|given| given.source == source);

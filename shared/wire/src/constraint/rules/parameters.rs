@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use search::Space;
 use search::space::PARAMETERS_MAX;
 use tuning::definition::INSTANCE_COUNT;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
@@ -171,9 +170,8 @@ pub(super) fn initial(request: &Request) -> Vec<Violation> {
                        remove InitialConfigurations, or choose another Strategy";
         return vec![violation(path, message)];
     }
-    let (found, wrong) = parameters(request);
     // Other rules report invalid ranges.
-    let Some(space) = Space::new(found).ok().filter(|_| wrong.is_empty()) else { return Vec::new() };
+    let Some(space) = request.space() else { return Vec::new() };
     let values = request.wrong_initial(&space);
     let mut all: Vec<Violation> = values.iter().map(|(path, message)| violation(path, message)).collect();
     if jobs > 0 && u32::try_from(count).is_ok_and(|count| count > jobs) {
