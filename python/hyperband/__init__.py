@@ -31,16 +31,16 @@ SCALES = {(): "Linear", ("log",): "Logarithmic"}
 RUN_STATUS = {"Completed": "FINISHED", "Stopped": "KILLED", "Failed": "FAILED"}
 # (low, high), (low, high, "log"), a list of categories, or the same value for all trials.
 Range = Union[Tuple[float, float], Tuple[float, float, str], List[Any], str, float]
-File, Configurations = Union[str, "os.PathLike[str]"], List[Mapping[str, Union[str, float]]]
+File = Union[str, "os.PathLike[str]"]
+Configurations = List[Mapping[str, Union[str, float]]]
 # The fields of `Controller`. docs/REQUEST.md describes them; the endpoint validates their values.
 Fields = TypedDict("Fields", {
-    "MaxCostUsd": float, "InstancePricesUsdPerHour": Mapping[str, float], "ReductionFactor": int,
-    "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "KnownResults": Configurations,
-    "RungExecution": Literal["Auto", "Stop", "Promote"], "Scheduling": Literal["Asynchronous", "Synchronous"],
-    "ResourceHyperParameter": str, "EpochPattern": str, "EpochBase": int, "EpochNumbering": Literal["Absolute", "PerAttempt"],
-    "MetricHost": str, "MaxInstances": int, "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int,
-    "SpotFallback": Literal["None", "OnDemand"], "Refit": Literal["None", "Best"], "NoObjectiveSeconds": int,
-    "StartupAllowanceSeconds": int, "UploadAllowanceSeconds": int, "InstanceCounts": List[int], "ScaleWithInstances": List[str]}, total=False)
+    "MaxCostUsd": float, "ReductionFactor": int, "EpochPattern": str, "EpochBase": int, "MetricHost": str, "MaxInstances": int,
+    "InstancePricesUsdPerHour": Mapping[str, float], "EpochNumbering": Literal["Absolute", "PerAttempt"], "Refit": Literal["None", "Best"],
+    "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "SpotFallback": Literal["None", "OnDemand"],
+    "KnownResults": Configurations, "ResourceHyperParameter": str, "UploadAllowanceSeconds": int, "ScaleWithInstances": List[str],
+    "RungExecution": Literal["Auto", "Stop", "Promote"], "Scheduling": Literal["Asynchronous", "Synchronous"], "StartupAllowanceSeconds": int,
+    "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int, "NoObjectiveSeconds": int, "InstanceCounts": List[int]}, total=False)
 # The trial with the best value at any epoch. `model` is the folder of the best model, if that is of this trial.
 Best = NamedTuple("Best", [("hyperparameters", Dict[str, Any]), ("value", float), ("epoch", int), ("trial", int), ("epochs", int),
                            ("training_job", str), ("model", Optional[str])])
