@@ -1,6 +1,6 @@
 //! `--parent FILE`: results of other tools, in a table of CSV or JSON lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(super) fn append(body: &mut Value, files: &[String]) -> Result<(), Failure> 
     }
     all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let metric = request.objective_metric();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     all.retain(|(_, result)| {
         let own: Vec<String> =
             result.iter().filter(|(name, _)| *name != metric).map(|(_, v)| v.to_string()).collect();

@@ -51,19 +51,17 @@ impl Parent {
     /// - A configuration outside the new ranges is left out. Moved to the bound, it would have a value that nothing has
     ///   measured there.
     /// - A hyperparameter that the new space lacks is ignored.
-    /// - One that the parent lacks has its value of `fixed`, else the middle of its range. A value of `fixed` outside the
-    ///   range leaves out all configurations.
+    /// - One that a configuration lacks has the middle of its range.
     /// - Of configurations at one place, the best value counts. Values that are not finite are left out.
     pub fn new(
         space: &Space,
-        fixed: &Configuration,
         trials: impl IntoIterator<Item = (Configuration, f64)>,
         maximize: bool,
     ) -> Self {
         let middle = space.decode(&vec![0.5; space.dimensions()]);
         let mut known: Vec<(Place, f64)> = Vec::new();
         for (configuration, value) in trials.into_iter().filter(|(_, value)| value.is_finite()) {
-            let text = |name: &str| configuration.get(name).or(fixed.get(name)).or(middle.get(name));
+            let text = |name: &str| configuration.get(name).or(middle.get(name));
             let names = space.parameters().iter().map(|parameter| parameter.name.as_str());
             let given = names.filter_map(|name| Some((name.to_owned(), text(name)?.to_owned())));
             if let Ok(place) = Place::of(space, &Configuration(given.collect())) {

@@ -229,5 +229,5 @@ fn translated(
         let configuration = if is_by_order { by_order(configuration) } else { configuration };
         Some((configuration, sign * seen.best?))
     });
-    Ok(Parent::new(space, &Configuration::default(), trials, maximize))
+    Ok(Parent::new(space, trials, maximize))
 }

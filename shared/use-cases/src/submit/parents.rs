@@ -55,7 +55,7 @@ pub(super) async fn warm_start<T: Table>(
         let trials = trials.into_iter().map(|(configuration, value)| {
             (descaled(request, definition, tuning, with_fixed(definition, tuning, configuration)), value)
         });
-        let parent = Parent::new(&definition.space, &Configuration::default(), trials, maximize);
+        let parent = Parent::new(&definition.space, trials, maximize);
         if parent.observations().is_empty() {
             let message = format!(
                 "no trial of the parent tuning job {} counts: none has a value, and hyperparameters in the ranges of this \
@@ -76,10 +76,7 @@ pub(super) async fn warm_start<T: Table>(
 }
 
 /// Returns the parents of a request, or why one cannot be its parent.
-pub(super) async fn of_request<T: Table>(
-    store: &Store<T>,
-    request: &Request,
-) -> Result<Vec<Arc<Tuning>>, SubmitError> {
+async fn of_request<T: Table>(store: &Store<T>, request: &Request) -> Result<Vec<Arc<Tuning>>, SubmitError> {
     let names = request.warm_start().map_or(Vec::new(), |(_, names)| names);
     let mut parents = Vec::new();
     for (index, name) in names.into_iter().enumerate() {
@@ -98,7 +95,7 @@ fn wrong(index: usize, message: &str) -> SubmitError {
 /// Returns the results in the request as those of a parent.
 fn known_results(request: &Request, definition: &Definition) -> Result<Parent, SubmitError> {
     let maximize = definition.direction() == Direction::Maximize;
-    let parent = Parent::new(&definition.space, &Configuration::default(), request.known_results(), maximize);
+    let parent = Parent::new(&definition.space, request.known_results(), maximize);
     if parent.observations().is_empty() {
         let message =
             "no result is in the ranges of ParameterRanges; widen the ranges, or remove KnownResults";
@@ -138,7 +135,7 @@ fn descaled(
         let value = all.0.get_mut(name).filter(|_| change.to_bits() != 1.0_f64.to_bits());
         if let Some((value, number)) = value.and_then(|value| value.parse::<f64>().ok().map(|n| (value, n))) {
             let product = number * change;
-            // Half of all integers have no half.
+            // A quotient of integers may have a fraction.
             let is_integer = matches!(parameter.domain, Domain::Integer { .. });
             *value = if is_integer { product.round() } else { product }.to_string();
         }

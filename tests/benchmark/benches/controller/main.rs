@@ -73,7 +73,7 @@ fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32, parents: usize) {
     let parent = |seed| {
         let trials = (0..).map(|trial| drawn(seed, trial)).take(OBSERVATIONS_MAX);
         let trials = trials.map(|trial| (trial.clone(), *row_of(&trial).last().unwrap()));
-        Parent::new(&space, &Configuration::default(), trials, maximize)
+        Parent::new(&space, trials, maximize)
     };
     let parents: Vec<Parent> = (2..).map(parent).take(parents).collect();
     let is_warm = !parents.is_empty();
