@@ -221,3 +221,11 @@ fn regression_a_long_tail_at_the_first_rung_raises_the_next_reservation() {
         assert!(history.violations.is_empty(), "{:#?}", history.violations);
     }
 }
+
+/// A checker expected the value of an earlier job that had failed. The lines of that job had no known epochs, and the next
+/// job, which completed at its level, logged no finite value.
+#[test]
+fn regression_the_lines_of_a_failed_job_enter_no_curve() {
+    let history = Run::drawn(1_795_955_822_557).history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}

@@ -129,9 +129,12 @@ impl World {
             let early = resource < level && self.is_all_read(last) && arrives != Some(resource);
             return (right, early.then(|| wrong(format!("its jobs logged up to {furthest:?}"))).flatten());
         }
-        // When a job completes exactly at its level, the epochs of its lines are known.
-        if completed && furthest == Some(level) && self.is_all_read(last) {
-            let exact = right && resource == arrives_with(program, level);
+        // When a job completes exactly at its level, the epochs of its lines are known. Those of an earlier job that
+        // failed on the way to this level are not, and its lines enter no curve.
+        let expected = arrives_with(program, level);
+        let is_own = last.logged.is_some_and(|(first, _)| first <= expected);
+        if completed && furthest == Some(level) && is_own && self.is_all_read(last) {
+            let exact = right && resource == expected;
             return (
                 right,
                 (!exact).then(|| wrong(format!("its job completed exactly at level {level}"))).flatten(),
@@ -139,8 +142,8 @@ impl World {
         }
         // Otherwise a later value can stand for an earlier one, and an earlier one for a glitch. Where lines are missing,
         // or the program ended before its level, any logged value is possible.
-        let is_known = furthest >= Some(level) && self.is_all_read(last);
-        let from = if is_known { arrives_with(program, level) } else { 1 };
+        let is_known = furthest >= Some(level) && is_own && self.is_all_read(last);
+        let from = if is_known { expected } else { 1 };
         let any = (from..=program.epochs.max(level))
             .any(|epoch| shown(epoch) && same(program.value(epoch), *value));
         (
