@@ -3,6 +3,7 @@
 //! Uses only the responses of Describe and of the listing of training jobs, so that local and remote tunings look the
 //! same.
 
+mod costs;
 mod job;
 
 use std::collections::BTreeSet;
@@ -11,10 +12,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tuning::unit::money::MicroUsd;
 use wire::describe::{
-    Bracket, ClusterSize, FailureCause, Rung, TrainingJobSummary, TuningJob, WaitingFor,
-    request_from_description,
+    Bracket, FailureCause, Rung, TrainingJobSummary, TuningJob, WaitingFor, request_from_description,
 };
 
 use crate::arguments::{Output, folder_option};
@@ -282,9 +281,11 @@ impl Page {
     pub(crate) fn full_text(&self) -> String {
         let rungs = self.rung_table().map_or_else(String::new, |table| format!("\n{table}"));
         let submitted = utc(self.described.base.created_ms);
-        let sizes = self.size_table().map_or_else(String::new, |table| format!("\n{table}"));
+        let costs = &self.described.controller.costs;
+        let costs = [costs::front_table(costs), costs::size_table(costs)].into_iter().flatten();
+        let costs = costs.fold(String::new(), |text, table| text + "\n" + &table);
         let jobs = self.job_table(is_terminal());
-        format!("{}  {:<11}{submitted}\n{rungs}{sizes}\n{jobs}", self.summary(), "submitted")
+        format!("{}  {:<11}{submitted}\n{rungs}{costs}\n{jobs}", self.summary(), "submitted")
     }
 
     /// Returns where the log of a failed job is, as an example of the most frequent cause. Empty without failures.
@@ -411,28 +412,6 @@ impl Page {
         let mut head = vec!["BRACKET", "TRIALS", "EPOCH", "ARRIVED", "CONTINUED"];
         head.extend(self.promotes().then_some("WAITING"));
         (!rows.is_empty()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5]))
-    }
-
-    /// Returns the table of cluster sizes. `None` where all jobs have one size.
-    fn size_table(&self) -> Option<String> {
-        let seconds = |seconds: Option<f64>| or_dash(seconds, |seconds| format!("{seconds:.2} s"));
-        let dollars = |amount: Option<MicroUsd>| or_dash(amount, exact);
-        let row = |size: &ClusterSize| {
-            vec![
-                size.instance_count.to_string(),
-                size.trials.to_string(),
-                maybe(size.best_value),
-                seconds(size.seconds_per_epoch),
-                dollars(size.usd_per_epoch),
-                seconds(size.seconds_per_training),
-                dollars(size.usd_per_training),
-                or_dash(size.speed_up, |factor| format!("{factor:.2} x")),
-            ]
-        };
-        let rows: Vec<Vec<String>> = self.described.controller.cluster_sizes.iter().map(row).collect();
-        let head =
-            ["INSTANCES", "TRIALS", "BEST", "EPOCH", "EPOCH USD", "TRAINING", "TRAINING USD", "SPEED-UP"];
-        (!rows.is_empty()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5, 6, 7]))
     }
 
     fn trial_numbers(&self) -> BTreeSet<u32> {

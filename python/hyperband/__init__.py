@@ -36,9 +36,9 @@ Configurations = List[Mapping[str, Union[str, float]]]
 # The fields of `Controller`. docs/REQUEST.md describes them; the endpoint validates their values.
 Fields = TypedDict("Fields", {
     "MaxCostUsd": float, "ReductionFactor": int, "EpochPattern": str, "EpochBase": int, "MetricHost": str, "MaxInstances": int,
-    "InstancePricesUsdPerHour": Mapping[str, float], "EpochNumbering": Literal["Absolute", "PerAttempt"], "Refit": Literal["None", "Best"],
+    "InstancePricesUsdPerHour": Mapping[str, float], "EpochNumbering": Literal["Absolute", "PerAttempt"], "Refit": Literal["None", "Best", "BestBuy"],
     "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "SpotFallback": Literal["None", "OnDemand"],
-    "KnownResults": Configurations, "ResourceHyperParameter": str, "UploadAllowanceSeconds": int, "ScaleWithInstances": List[str],
+    "KnownResults": Configurations, "ResourceHyperParameter": str, "UploadAllowanceSeconds": int, "ValueTolerance": float, "ScaleWithInstances": List[str],
     "RungExecution": Literal["Auto", "Stop", "Promote"], "Scheduling": Literal["Asynchronous", "Synchronous"], "StartupAllowanceSeconds": int,
     "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int, "NoObjectiveSeconds": int, "InstanceCounts": List[int]}, total=False)
 # The trial with the best value at any epoch. `model` is the folder of the best model, if that is of this trial.

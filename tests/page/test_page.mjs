@@ -96,6 +96,17 @@ test("the first screen shows what a tuning waits for, and why it ended", async (
   }
 });
 
+test("the front of value against cost has a row for each of its trials, and names the best buy", async () => {
+  const page = await open(browser, states.sized.url);
+  const rows = await page.locator("#front:visible tbody tr").allTextContents();
+  await page.context().close();
+  const { Front: front, BestBuy: buy } = states.sized.described.Controller;
+  assert.equal(rows.length, front.length);
+  const marked = rows.flatMap((row, index) => (row.includes("best buy, ") ? [front[index].Trial] : []));
+  assert.deepEqual(marked, [buy.Trial]);
+  assert.ok(rows[0].includes("100 %"), rows[0]);
+});
+
 test("a search over cluster sizes has a table of them, others have none", async () => {
   const rows = async (url) => {
     const page = await open(browser, url);

@@ -53,8 +53,8 @@ export const real = {
   ended: () => run("ended", "request.json"),
   promoted: () => run("promoted", "promote.json"),
   capped: () => run("capped", "request.json", (body) => (body.Controller.MaxCostUsd = 0.012)),
-  // Two cluster sizes.
-  sized: () => run("sized", "request.json", (body) => (body.Controller.InstanceCounts = [1, 2])),
+  // Two cluster sizes, and a tolerance.
+  sized: () => run("sized", "request.json", (body) => Object.assign(body.Controller, { InstanceCounts: [1, 2], ValueTolerance: 0.05 })),
   failed: () => run("failed", "request.json", null, ["sh", "-c", "echo cannot read '<data>' >&2; exit 3"]),
   // The median rule, a metric to minimize, and no price.
   median: () =>

@@ -47,7 +47,7 @@ impl Printer {
 /// Returns whether jobs of a tuning can have several hosts.
 pub(super) fn has_hosts(described: &TuningJob) -> bool {
     let one = described.request.definition["ResourceConfig"]["InstanceCount"].as_u64() == Some(1);
-    !one || !described.controller.cluster_sizes.is_empty()
+    !one || !described.controller.costs.cluster_sizes.is_empty()
 }
 
 pub(super) fn text_line(names_host: bool, host: &str, message: &str) -> String {

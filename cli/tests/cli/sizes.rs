@@ -19,6 +19,36 @@ fn sized() -> Value {
     request
 }
 
+/// All values are within the tolerance, so the best buy is the cheapest trial.
+#[test]
+fn the_best_buy_is_shown_and_trained_again() {
+    let world = World::new(QUICK);
+    let mut request = request("t");
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = json!(8);
+    request["Controller"]["ValueTolerance"] = json!(1_000);
+    request["Controller"]["Refit"] = json!("BestBuy");
+    world.write_request("request.json", &request);
+    let result = world.run(&["--output", "json"]).with_code(0).json();
+    let described = world.hyperband(&["describe", "t", "--output", "json"]).with_code(0).json();
+    let own = &described["Controller"];
+    let (front, buy) = (own["Front"].as_array().unwrap(), &own["BestBuy"]);
+    assert_eq!(front.last().unwrap(), buy, "the last one is the cheapest: {front:?}");
+    for (better, cheaper) in front.iter().zip(&front[1..]) {
+        assert!(better["Value"].as_f64() > cheaper["Value"].as_f64(), "{front:?}");
+        assert!(better["SecondsPerTraining"].as_f64() > cheaper["SecondsPerTraining"].as_f64(), "{front:?}");
+    }
+    let refit = result["TrainingJobs"].as_array().unwrap().last().unwrap();
+    assert_eq!(refit["TrainingJobName"], own["RefitTrainingJobName"]);
+    assert_eq!(refit["TunedHyperParameters"], buy["TunedHyperParameters"]);
+
+    let text = world.hyperband(&["describe", "t"]).with_code(0).out;
+    let row = text.lines().find(|line| line.contains("best buy, ")).unwrap_or_default();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!((cells[0], cells[2]), (buy["Trial"].to_string().as_str(), "1"), "{text}");
+    let shown = document(&world.hyperband(&["report", "t", "-o", "-"]).with_code(0).out);
+    assert_eq!(shown["head"]["costs"]["BestBuy"], *buy);
+}
+
 #[test]
 fn each_job_is_a_process_for_each_instance_of_its_trial() {
     let world = World::new(QUICK);
@@ -55,7 +85,7 @@ fn each_job_is_a_process_for_each_instance_of_its_trial() {
     assert!(sizes[1]["UsdPerTraining"].as_f64() > sizes[0]["UsdPerTraining"].as_f64(), "{sizes:?}");
 
     let shown = document(&world.hyperband(&["report", "t", "-o", "-"]).with_code(0).out);
-    assert_eq!(shown["head"]["clusterSizes"], own["Controller"]["ClusterSizes"]);
+    assert_eq!(shown["head"]["costs"]["ClusterSizes"], own["Controller"]["ClusterSizes"]);
     let replayed = world.hyperband(&["replay", "t"]).with_code(0);
     assert!(replayed.out.ends_with(" rulings: identical\n"), "{replayed:?}");
 }

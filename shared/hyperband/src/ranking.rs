@@ -56,6 +56,12 @@ pub fn better_first(direction: Direction, a: (Score, u32), b: (Score, u32)) -> O
     by_value.then(a.1.cmp(&b.1))
 }
 
+/// Returns whether two values differ by at most `tolerance`. NaN differs from all values.
+#[expect(clippy::float_arithmetic, reason = "one subtraction is rounded alike on every machine")]
+pub fn is_within(value: f64, other: f64, tolerance: f64) -> bool {
+    (value - other).abs() <= tolerance
+}
+
 /// Returns whether `candidate` is strictly better than `incumbent`. NaN is never better.
 pub fn improves(direction: Direction, candidate: f64, incumbent: f64) -> bool {
     match direction {

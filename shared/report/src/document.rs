@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tuning::definition::Objective;
 use tuning::unit::money::MicroUsd;
-use wire::describe::{Bracket, ClusterSize, FailureCause, WaitingFor};
+use wire::describe::{Bracket, Costs, FailureCause, WaitingFor};
 
 /// A tuning as of its last step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,8 +106,8 @@ pub struct Head {
     pub parameters: Vec<Parameter>,
     /// Brackets and their rungs, most exploring first. Empty without Hyperband.
     pub brackets: Vec<Bracket>,
-    /// The cluster sizes, ascending. Empty unless the search chooses them.
-    pub cluster_sizes: Vec<ClusterSize>,
+    /// What a training costs.
+    pub costs: Costs,
     /// Places at each rung of each bracket, in the plan of one round.
     pub plan: Vec<Vec<u32>>,
     /// Name of the job of the refit.

@@ -52,6 +52,7 @@ pub struct Event {
 
 /// The kind of an event.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are rulings")]
 pub enum What {
     /// A decision, and the job that it concludes.
     Ruled(Ruling, Option<Box<JobSummary>>),

@@ -28,7 +28,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../assets/script/summary.js"),
     include_str!("../assets/script/curves.js"),
     include_str!("../assets/script/brackets.js"),
-    include_str!("../assets/script/sizes.js"),
+    include_str!("../assets/script/costs.js"),
     include_str!("../assets/script/timeline.js"),
     include_str!("../assets/script/money.js"),
     include_str!("../assets/script/scatter.js"),

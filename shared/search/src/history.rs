@@ -37,6 +37,10 @@ pub struct Observation {
     pub best: Option<f64>,
     /// Its first values, at most [`EARLY_EPOCHS`]. Fewer if one of them is not finite.
     pub early: Vec<f64>,
+    /// The cost of a training of all epochs, above 0, in any unit that all trials share; `None` = not known, or of no
+    /// interest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
     /// Whether the model drew it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_model: bool,
@@ -121,7 +125,20 @@ pub enum Origin {
         /// The parent that the model followed most; `None` = none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<Followed>,
+        /// What it was to save, where the model looked for a lower cost instead of a better value.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<Saved>,
     },
+}
+
+/// What a configuration is expected to save.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Saved {
+    /// The expected cost of a training of all epochs, as a share of that of the cheapest known trial within the
+    /// tolerance.
+    pub cost: f64,
+    /// The probability that the value is within the tolerance.
+    pub within: f64,
 }
 
 /// A parent that the model followed.
@@ -165,6 +182,7 @@ pub struct View<'a> {
     running: Vec<Seen<'a>>,
     initial: &'a [Configuration],
     warm: Option<&'a WarmStart>,
+    tolerance: Option<f64>,
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -189,7 +207,7 @@ impl<'a> View<'a> {
             running.iter().map(seen).partition(|seen| seen.observation.best.is_some());
         let mut known: Vec<Seen<'a>> = ended.chain(valued).collect();
         known.sort_by_key(|seen| seen.trial);
-        Self { maximize, known, running: waiting, initial: &[], warm: None }
+        Self { maximize, known, running: waiting, initial: &[], warm: None, tolerance: None }
     }
 
     /// Returns the view with the values that the user gave to the first trials.
@@ -202,6 +220,24 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn with_parents(self, warm: Option<&'a WarmStart>) -> Self {
         Self { warm: warm.filter(|warm| !warm.parents.is_empty()), ..self }
+    }
+
+    /// Returns the view of a search for a lower cost, too, among values that are worse than the best one by at most the
+    /// tolerance.
+    #[must_use]
+    pub fn with_tolerance(self, tolerance: Option<f64>) -> Self {
+        Self { tolerance, ..self }
+    }
+
+    /// Returns the tolerance; `None` where costs are of no interest.
+    pub(crate) fn tolerance(&self) -> Option<f64> {
+        self.tolerance
+    }
+
+    /// Returns the cost of each known trial.
+    #[expect(clippy::cast_precision_loss, reason = "a cost needs fewer than 53 bits of precision")]
+    pub(crate) fn costs(&self) -> Vec<Option<f64>> {
+        self.known.iter().map(|seen| seen.observation.cost.map(|cost| cost.max(1) as f64)).collect()
     }
 
     /// Returns the parents; `None` without any.

@@ -14,6 +14,7 @@ mod model;
 mod place;
 mod process;
 pub mod sampler;
+mod saving;
 pub mod seed;
 pub mod sobol;
 pub mod space;
@@ -23,7 +24,7 @@ mod coordinate;
 mod number;
 mod target;
 
-pub use history::{Followed, History, Observation, Origin, Suggestion, View};
+pub use history::{Followed, History, Observation, Origin, Saved, Suggestion, View};
 pub use place::Place;
 pub use sampler::{SamplerKind, suggest};
 pub use space::{

@@ -7,17 +7,19 @@
 //!   posterior (Thompson sampling; Kandasamy et al. 2018, "Parallelised Bayesian optimisation via Thompson sampling").
 //! - The first trials are points of the Sobol' sequence. Later, one trial in ten is drawn at random, as in BOHB
 //!   (Falkner, Klein and Hutter 2018, section 4.1). Random trials keep the search consistent where the model is wrong.
+//! - With a tolerance, a share of the points is to lower the cost instead ([`crate::saving`]).
 //! - A point keeps a minimum distance from all tried points ([`crate::history::View::distance`]). This distance grows
 //!   where trials repeat each other, and shrinks where they do not.
 //!
 //! A suggestion is a function of (space, seed, trial, history). It has the same bits on every machine.
 
-use std::f64::consts::{PI, SQRT_2};
+use std::f64::consts::PI;
 
 use crate::guide::{Guide, Guiding};
 use crate::history::{Followed, Origin, Suggestion, View};
 use crate::linear::{IsCategory, Metric};
 use crate::process::{Prediction, Process, Shape};
+use crate::saving::{Saving, Within};
 use crate::seed::{Rng, child};
 use crate::sobol;
 use crate::space::Space;
@@ -108,6 +110,41 @@ impl Rest {
     }
 }
 
+/// The model of values: a process of the rest, beside the guide. It counts in deviations of the rest.
+struct Model<'a> {
+    target: Target,
+    rest: &'a Rest,
+    guiding: Option<&'a Guiding<'a>>,
+    process: Process<'a>,
+}
+
+impl Model<'_> {
+    fn guided(&self, point: &[f64]) -> f64 {
+        self.guiding.map_or(0.0, |guiding| guiding.mean(point) / self.rest.deviation)
+    }
+
+    fn mean(&self, point: &[f64]) -> f64 {
+        self.process.mean(point) + self.guided(point)
+    }
+
+    fn predict(&self, point: &[f64]) -> Prediction {
+        let mut prediction = self.process.predict(point);
+        prediction.mean += self.guided(point);
+        prediction
+    }
+
+    /// Returns the value of the objective so many deviations above a prediction.
+    fn value(&self, prediction: &Prediction, deviations: f64) -> f64 {
+        let of_rest = prediction.mean + deviations * prediction.deviation;
+        self.target.value(self.rest.mean + self.rest.deviation * of_rest)
+    }
+
+    /// Returns a value of the objective on the scale of the model.
+    fn scaled(&self, value: f64) -> f64 {
+        (self.target.of_value(value) - self.rest.mean) / self.rest.deviation
+    }
+}
+
 /// Returns the suggestion of the model; `None` with fewer than two values.
 fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option<Suggestion> {
     let categories: Vec<IsCategory> = space.categories();
@@ -127,53 +164,62 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
         (kept, points, values)
     };
     let sizes = if space.dimensions() < WIDE { SIZES } else { WIDE_SIZES };
-    let (_, points, observed) = chosen(sizes.fit);
+    let (fitted, points, observed) = chosen(sizes.fit);
     let shape = Shape::fit(&categories, &points, &observed);
     let (kept, mut points, observed) = chosen(sizes.observations);
-    points.extend(view.running().into_iter().rev().take(BELIEVED_MAX));
+    let running: Vec<&[f64]> = view.running().into_iter().rev().take(BELIEVED_MAX).collect();
+    points.extend(&running);
     let tried = points.clone();
     let process = Process::after(&shape, &categories, points, &observed)?;
-    // The model counts in deviations of the rest.
-    let guided = |point: &[f64]| guiding.as_ref().map_or(0.0, |guiding| guiding.mean(point) / rest.deviation);
+    let model = Model { target, rest: &rest, guiding: guiding.as_ref(), process };
+    let within = Within::of(view).filter(|within| rng.next_f64() < within.share());
+    let saving = within.and_then(|within| {
+        let saving = Saving::of(view, &within, &categories, (&fitted, &kept), &running)?;
+        Some((model.scaled(within.worst()), saving))
+    });
 
-    // The best expected values at observed points.
-    let expected: Vec<f64> = tried.iter().map(|point| process.mean(point) + guided(point)).collect();
+    let expected: Vec<f64> = tried.iter().map(|point| model.mean(point)).collect();
     let best = expected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let observed = tried.iter().copied().zip(expected).take(kept.len());
     let of_parents = guide.iter().flat_map(|guide| guide.best(PARENTS_CENTERS));
-    let of_parents = of_parents.map(|point| (point, process.mean(point) + guided(point)));
-    let mut centers: Vec<(&[f64], f64)> = observed.chain(of_parents).collect();
-    centers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let centers: Vec<&[f64]> = centers.into_iter().take(CENTERS).map(|(point, _)| point).collect();
-
+    let of_parents = of_parents.map(|point| (point, model.mean(point)));
+    let centers = centers(observed.chain(of_parents).collect(), saving.as_ref());
     let candidates =
         candidates((space, &categories, &metric), &sizes, trial, view, guide.as_ref(), &centers, rng);
-    let predicted = |point: &Vec<f64>| {
-        let mut prediction = process.predict(point);
-        prediction.mean += guided(point);
-        prediction
-    };
-    let predictions: Vec<Prediction> = candidates.iter().map(predicted).collect();
-    let draws = rng.next_f64() < 0.5;
-    let pick = if draws { drawn(&process, &candidates, &predictions, rng) } else { None };
-    let pick = pick.or_else(|| most_improving(&predictions, best))?;
+    let predictions: Vec<Prediction> = candidates.iter().map(|point| model.predict(point)).collect();
+    let pick = if let Some((least, saving)) = &saving {
+        let points = candidates.iter().zip(&predictions);
+        greatest(points.map(|(point, value)| saving.worth(point, value.above(*least))))
+    } else {
+        let draws = rng.next_f64() < 0.5;
+        let pick = if draws { drawn(&model.process, &candidates, &predictions, rng) } else { None };
+        pick.or_else(|| most_improving(&predictions, best))
+    }?;
     let (place, prediction) = (candidates.get(pick)?, predictions.get(pick)?);
-    let value = |deviations: f64| {
-        let of_rest = prediction.mean + deviations * prediction.deviation;
-        target.value(rest.mean + rest.deviation * of_rest)
-    };
-    let (one, other) = (value(-1.0), value(1.0));
+    let (one, other) = (model.value(prediction, -1.0), model.value(prediction, 1.0));
     let leader = guide.as_ref().and_then(Guide::leader);
     Some(Suggestion {
         configuration: space.decode(place),
         origin: Origin::Model {
             near: view.nearest(place, &metric)?,
-            expected: value(0.0),
+            expected: model.value(prediction, 0.0),
             low: one.min(other),
             high: one.max(other),
             parent: leader.map(|(parent, weight)| Followed { parent, weight }),
+            saved: saving.map(|(least, saving)| saving.saved(place, prediction.above(least))),
         },
     })
+}
+
+/// Returns the points with the best expected values; to save costs, the cheapest of those within the tolerance.
+fn centers<'a>(mut points: Vec<(&'a [f64], f64)>, saving: Option<&(f64, Saving<'_>)>) -> Vec<&'a [f64]> {
+    if let Some((least, saving)) = saving {
+        for (point, expected) in &mut points {
+            *expected = if *expected >= *least { -saving.cost(point) } else { f64::NEG_INFINITY };
+        }
+    }
+    points.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    points.into_iter().take(CENTERS).map(|(point, _)| point).collect()
 }
 
 /// Returns the candidates that keep their distance from all tried points; all candidates if only a few do.
@@ -224,12 +270,7 @@ fn near(center: &[f64], categories: &[IsCategory], rng: &mut Rng) -> Vec<f64> {
 
 /// Returns the index of the candidate with the greatest expected improvement over `best`.
 fn most_improving(predictions: &[Prediction], best: f64) -> Option<usize> {
-    let improvement = |prediction: &Prediction| {
-        let z = (prediction.mean - best) / prediction.deviation;
-        let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
-        prediction.deviation * (z * (0.5 * libm::erfc(-z / SQRT_2)) + density)
-    };
-    greatest(predictions.iter().map(improvement))
+    greatest(predictions.iter().map(|prediction| prediction.improvement(best)))
 }
 
 /// Returns the index of the candidate where a function drawn from the posterior is greatest, among those that may be

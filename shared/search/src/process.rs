@@ -5,6 +5,8 @@
 //! Lengths and noise maximize the likelihood of the observations times a log-normal prior, by a bounded search along
 //! the coordinates. Everything is computed in a fixed order.
 
+use std::f64::consts::{PI, SQRT_2};
+
 use crate::linear::{Cholesky, IsCategory, Metric, dot, exp_minus};
 
 /// Added to the diagonal so that repeated points leave the matrix positive definite.
@@ -50,6 +52,20 @@ pub(crate) struct Prediction {
     pub(crate) deviation: f64,
     /// The covariance with the observations, in the base of the factor.
     projected: Vec<f64>,
+}
+
+impl Prediction {
+    /// Returns by how much the value is expected to exceed `best`, where a lower value counts as no improvement.
+    pub(crate) fn improvement(&self, best: f64) -> f64 {
+        let z = (self.mean - best) / self.deviation;
+        let density = libm::exp(-0.5 * z * z) / (2.0 * PI).sqrt();
+        self.deviation * (z * self.above(best) + density)
+    }
+
+    /// Returns the probability that the value is at least `least`.
+    pub(crate) fn above(&self, least: f64) -> f64 {
+        0.5 * libm::erfc((least - self.mean) / self.deviation / SQRT_2)
+    }
 }
 
 impl Shape {

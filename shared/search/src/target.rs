@@ -49,10 +49,7 @@ impl Target {
             return Some((flat, vec![0.0; values.len()]));
         }
         let least = best - WORST * spread;
-        let raw = |value: &Option<f64>| {
-            let value = value.unwrap_or(least).max(least);
-            -libm::log((best - value) / spread + OFFSET)
-        };
+        let raw = |value: &Option<f64>| raw(value.unwrap_or(least).max(least), best, spread);
         let raw: Vec<f64> = values.iter().map(raw).collect();
         let count = u32::try_from(raw.len()).map_or(f64::INFINITY, f64::from);
         let mean = raw.iter().fold(0.0, |sum, value| sum + value) / count;
@@ -62,10 +59,26 @@ impl Target {
         Some((Self { spread, mean, deviation, ..flat }, scaled))
     }
 
+    /// Returns the target of a value that is not far below the best one.
+    pub(crate) fn of_value(self, value: f64) -> f64 {
+        let value = (self.sign * value).clamp(self.best - WORST * self.spread, self.best);
+        if self.spread > 0.0 {
+            (raw(value, self.best, self.spread) - self.mean) / self.deviation
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the value of a target.
     pub(crate) fn value(self, target: f64) -> f64 {
         let raw = self.mean + self.deviation * target;
         self.sign * (self.best - self.spread * (libm::exp(-raw) - OFFSET))
     }
+}
+
+/// Returns the target before it is scaled.
+fn raw(value: f64, best: f64, spread: f64) -> f64 {
+    -libm::log((best - value) / spread + OFFSET)
 }
 
 #[cfg(test)]
@@ -84,8 +97,13 @@ mod tests {
         let place = Place::of(&space, &configuration).unwrap();
         let mut history = History::default();
         for (trial, loss) in (0..).zip(losses) {
-            let observation =
-                Observation { place: place.clone(), best: Some(*loss), early: Vec::new(), by_model: false };
+            let observation = Observation {
+                place: place.clone(),
+                best: Some(*loss),
+                early: Vec::new(),
+                cost: None,
+                by_model: false,
+            };
             history.record(trial, observation, false);
         }
         let running = BTreeMap::new();

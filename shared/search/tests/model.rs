@@ -54,6 +54,7 @@ fn observed(space: &Space, suggestion: &Suggestion, best: Option<f64>) -> Observ
         place: Place::of(space, &suggestion.configuration).unwrap(),
         best,
         early: best.into_iter().flat_map(|best| [best - 0.2, best - 0.1, best]).collect(),
+        cost: None,
         by_model: matches!(suggestion.origin, Origin::Model { .. }),
     }
 }
@@ -169,8 +170,8 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
     for (trial, (suggestion, _)) in trials.iter().enumerate() {
         match suggestion.origin {
             Origin::Spread => assert!(trial < 5),
-            Origin::Model { near, expected, low, high, parent } => {
-                assert_eq!(parent, None);
+            Origin::Model { near, expected, low, high, parent, saved } => {
+                assert_eq!((parent, saved), (None, None));
                 assert!(usize::try_from(near).unwrap() < trial, "{near} is known");
                 assert!(low <= expected && expected <= high);
             }
@@ -208,8 +209,13 @@ fn a_history_keeps_the_better_half_and_a_sample_in_any_order() {
         let mut history = History::default();
         for trial in order {
             let best = Some(values[trial]);
-            let observation =
-                Observation { place: place(&values[trial]), best, early: vec![], by_model: false };
+            let observation = Observation {
+                place: place(&values[trial]),
+                best,
+                early: vec![],
+                cost: None,
+                by_model: false,
+            };
             history.record(u32::try_from(trial).unwrap(), observation, true);
             assert!(history.iter().count() <= OBSERVATIONS_MAX);
         }

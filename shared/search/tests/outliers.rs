@@ -62,7 +62,8 @@ fn play(seed: u64, maximize: bool, curve: impl Fn(u32, &[f64]) -> Curve) -> Vec<
         let point = numbers(&suggestion.configuration);
         let by_model = matches!(suggestion.origin, Origin::Model { .. });
         let Curve { early, best } = curve(trial, &point);
-        let observation = Observation { place, best: Some(best), early: early.to_vec(), by_model };
+        let observation =
+            Observation { place, best: Some(best), early: early.to_vec(), cost: None, by_model };
         history.record(trial, observation, maximize);
         points.push((point, by_model));
     }

@@ -74,6 +74,7 @@ fn search(
             place: Place::of(space, &suggestion.configuration).unwrap(),
             best: Some(value(&suggestion.configuration)),
             early: vec![],
+            cost: None,
             by_model: matches!(suggestion.origin, Origin::Model { .. }),
         };
         history.record(trial, observation, true);

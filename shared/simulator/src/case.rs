@@ -141,6 +141,9 @@ pub struct Choices {
     /// Number of results from elsewhere from which the search starts (`KnownResults`).
     #[serde(default)]
     pub known_results: u32,
+    /// `ValueTolerance`, which the refit follows. `None` = not in the request.
+    #[serde(default)]
+    pub tolerance: Option<f64>,
     /// Whether the median rule stops jobs. Only used without Hyperband.
     #[serde(default)]
     pub median: bool,
@@ -189,6 +192,7 @@ impl Choices {
             max_capacity_wait_seconds: None,
             model: false,
             known_results: 0,
+            tolerance: None,
             median: false,
             grid: false,
         }
@@ -281,6 +285,10 @@ impl Choices {
         let mut known = Dice::new(seed, "known", n);
         if known.chance(0.2) {
             self.known_results = known.count(1, 40);
+        }
+        let mut tolerance = Dice::new(seed, "tolerance", n);
+        if tolerance.chance(0.25) {
+            self.tolerance = Some(tolerance.pick(&[0.0, 0.02, 0.1, 0.5]));
         }
         let mut independent = Dice::new(seed, "independent", n);
         self.median = self.hyperband.is_none() && independent.chance(0.5);

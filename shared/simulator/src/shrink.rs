@@ -270,6 +270,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| choices.small_quota = false,
     |choices| choices.sizes.clear(),
     |choices| choices.known_results = 0,
+    |choices| choices.tolerance = None,
     |choices| {
         if choices.max_wait_seconds.is_some() || !choices.others.is_empty() {
             choices.keep_alive_seconds = 0;

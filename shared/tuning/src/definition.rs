@@ -73,12 +73,25 @@ pub struct Definition {
     /// Whether the best configuration is trained once more at the end, to the epoch of its best value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
+    /// The search for a cheaper configuration; `None` = only the value counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_buy: Option<BestBuy>,
     /// When a silent job is stopped.
     #[serde(default)]
     pub silence: Silence,
     /// Whether money comes in grants from the stack's monthly cap.
     #[serde(default)]
     pub grants: bool,
+}
+
+/// The best buy: the configuration with the cheapest training among those whose value is close to the best one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BestBuy {
+    /// The greatest difference from the best value, in units of the objective.
+    pub tolerance: f64,
+    /// Whether the refit trains it instead of the configuration with the best value.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_refitted: bool,
 }
 
 /// When a training job that logs no value of the objective is stopped: all its money would be wasted.

@@ -54,7 +54,7 @@ pub(crate) fn nothing(_: &View<'_>, _: Time) -> Vec<JobKey> {
 /// What can still happen.
 pub(crate) enum Outlook {
     /// A job can start now; holds its order, or the request for its money.
-    Start(Ruling),
+    Start(Box<Ruling>),
     /// No job can start now, but a trial is live, or an open bill or a warm pool may free money for another job.
     Busy,
     /// Nothing is live. A start is deferred or waits for a grant.

@@ -6,6 +6,7 @@
 pub mod capacity;
 pub mod changes;
 pub mod failures;
+pub mod front;
 mod memory;
 pub mod money;
 pub mod results;

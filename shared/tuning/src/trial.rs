@@ -76,6 +76,9 @@ pub struct Trial {
     /// The longest time that it took for an epoch in one of its concluded jobs; `None` before the second line of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_ms: Option<Millis>,
+    /// The running time of its latest job that completed, where trials run to their own end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_ms: Option<Millis>,
     /// Whether the next attempt runs on demand although the request asks for spot.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
@@ -206,6 +209,7 @@ impl Trial {
             retries: 0,
             cut_limit: None,
             epoch_ms: None,
+            whole_ms: None,
             instance_switches: 0,
             on_demand: false,
             stage: TrialStage::Awaiting { not_before, failure: None },

@@ -3,10 +3,10 @@
 //! Combines the state as of the last step with a stored stop request that is not folded yet. A client therefore sees
 //! the effect of its own call.
 
+mod costs;
 mod jobs;
 mod listed;
 mod overall;
-mod sizes;
 mod training;
 
 use std::path::PathBuf;
@@ -277,7 +277,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             failures: failures(&tuning.id, state),
             notices: Notice::of_tuning(&tuning.definition, state),
             brackets: brackets(tuning, state),
-            cluster_sizes: sizes::sizes(&tuning.definition, state),
+            costs: costs::costs(tuning, state),
             settings: settings(&tuning.request),
         },
         base,

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use hyperband::rung::{MEDIAN_RIVALS, Rule};
-use search::{Origin, SamplerKind};
+use search::{Origin, SamplerKind, Saved};
 use tuning::definition::Definition;
 use tuning::log::reasons::{RetryWhy, StopWhy, TrialEnd};
 use tuning::log::ruling::Verdict;
@@ -32,7 +32,7 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
     let warm_start = definition.warm_start.as_ref();
     let name = |parent| warm_start.and_then(|warm_start| warm_start.name(parent)).unwrap_or("unknown");
     match (origin, definition.sampler) {
-        (Some(Origin::Model { near, expected, low, high, parent }), _) => {
+        (Some(Origin::Model { near, expected, low, high, parent, saved }), _) => {
             let followed = parent.map(|followed| {
                 format!(
                     ", and followed the parent {} with weight {:.2}",
@@ -40,8 +40,16 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
                     followed.weight
                 )
             });
+            let saved = saved.map(|Saved { cost, within }| {
+                format!(
+                    ", and a training for {:.0} % of the cost of the best buy, with a value within the tolerance with \
+                     probability {within:.2}",
+                    100.0 * cost
+                )
+            });
             format!(
-                "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}",
+                "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}{}",
+                saved.unwrap_or_default(),
                 followed.unwrap_or_default()
             )
         }

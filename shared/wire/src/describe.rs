@@ -14,12 +14,13 @@ use crate::notice::Notice;
 use crate::request::Request;
 use crate::shape::{dollars, optional_dollars, optional_seconds, seconds};
 
+mod costs;
 mod echo;
 mod failures;
 mod job;
-mod size;
 
 pub use crate::shape::seconds_of;
+pub use costs::{ClusterSize, Costs, FrontTrial};
 pub use echo::{
     RequestEcho, difference, first_difference, request_from_description, resource_limits, settings,
 };
@@ -27,7 +28,6 @@ pub use failures::FailureCause;
 pub use job::{
     CurvePoint, FinalObjective, JobController, Model, TrainingJobDetail, TrainingJobPage, TrainingJobSummary,
 };
-pub use size::ClusterSize;
 
 /// Maximum size of the detail of a published event, in bytes. EventBridge accepts 256 KB including the envelope.
 const EVENT_BYTES_MAX: usize = 200_000;
@@ -216,9 +216,9 @@ pub struct TuningController {
     pub failures: Vec<FailureCause>,
     /// Brackets, most exploring first.
     pub brackets: Vec<Bracket>,
-    /// The cluster sizes, ascending; empty unless the search chooses them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cluster_sizes: Vec<ClusterSize>,
+    /// What a training costs.
+    #[serde(flatten)]
+    pub costs: Costs,
     /// `Controller` of the request. It comes last: a reader puts every member here that no field above has.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
@@ -444,7 +444,7 @@ pub enum SummaryController {
     },
 }
 
-/// Returns the detail of the event for a changed status. Like the response of Describe, but times are in milliseconds,
+/// Returns the detail of the event for a changed status. Like Describe without the front, but times are in milliseconds,
 /// absent members are null, and the user's tags are a map. A request that is too large for an event is omitted.
 pub fn tuning_job_event(job: &TuningJob, request: &Request) -> Value {
     let mut detail = json!(job);
@@ -462,6 +462,7 @@ pub fn tuning_job_event(job: &TuningJob, request: &Request) -> Value {
         detail["BestTrainingJob"]["TrainingEndTime"] = json!(best.ended_ms);
     }
     detail["Tags"] = json!(request.tags());
+    detail["Controller"].as_object_mut().map(|own| own.remove("Front"));
     if detail.to_string().len() > EVENT_BYTES_MAX
         && let Some(members) = detail.as_object_mut()
     {

@@ -295,9 +295,14 @@ impl Request {
         self.fields.config.random_seed
     }
 
-    /// Returns whether the best configuration is trained again at the end.
+    /// Returns whether a configuration is trained again at the end.
     pub fn refits(&self) -> bool {
-        self.fields.controller.refit == Some(Refit::Best)
+        self.refit() != Refit::None
+    }
+
+    /// Returns which configuration is trained again at the end.
+    pub(crate) fn refit(&self) -> Refit {
+        self.fields.controller.refit.unwrap_or(Refit::None)
     }
 
     /// Returns `MaxParallelTrainingJobs`.

@@ -4,6 +4,7 @@ const SECTIONS = [
   renderProgress,
   renderCurves,
   renderBrackets,
+  renderFront,
   renderSizes,
   renderTimeline,
   renderMoney,

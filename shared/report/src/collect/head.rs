@@ -66,7 +66,7 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
             .map(|parameter| Parameter { name: parameter.name.clone(), range: parameter.domain.clone() })
             .collect(),
         brackets: own.brackets.clone(),
-        cluster_sizes: own.cluster_sizes.clone(),
+        costs: own.costs.clone(),
         plan: plan.iter().map(|bracket| bracket.rungs().iter().map(|rung| rung.slots).collect()).collect(),
         refit: own.refit_training_job_name.clone(),
         model: own.best_model.as_ref().map(|model| model.location.clone()),

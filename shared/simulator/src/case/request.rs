@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Case, Choices, Epochs, RESOURCE, Rungs, SCALED};
 
-/// Sets the instance prices, the cluster sizes, `SpotFallback`, `Refit` and `KnownResults`.
+/// Sets the instance prices, the cluster sizes, `SpotFallback`, `Refit`, `ValueTolerance` and `KnownResults`.
 fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
     if choices.own_price {
         for cluster in choices.clusters() {
@@ -20,7 +20,10 @@ fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
         controller["SpotFallback"] = json!("OnDemand");
     }
     if choices.refit {
-        controller["Refit"] = json!("Best");
+        controller["Refit"] = json!(if choices.tolerance.is_some() { "BestBuy" } else { "Best" });
+    }
+    if let Some(tolerance) = choices.tolerance {
+        controller["ValueTolerance"] = json!(tolerance);
     }
     if choices.known_results > 0 && !choices.grid {
         let result = |n: u32| json!({"rate": f64::from(n) / 100.0, "depth": n % 10 + 1, "auc": f64::from(n * 37 % 100)});

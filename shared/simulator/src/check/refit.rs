@@ -90,7 +90,8 @@ fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
 }
 
 impl World {
-    /// Checks a refit job against the program logs. Returns a violation if its configuration is not the best.
+    /// Checks a refit job against the program logs. Returns a violation if its configuration is not the best, or if its
+    /// value is not within the tolerance.
     pub(crate) fn wrong_refit(&self, id: &str, ruling: &Ruling) -> Option<String> {
         let Ruling::Order(Order::Start { job: key, configuration, launch, .. }) = ruling else {
             return None;
@@ -124,10 +125,11 @@ impl World {
             .iter()
             .map(|((value, _), _)| *value)
             .reduce(|best, new| if maximize { best.max(new) } else { best.min(new) })?;
+        let tolerance = book.case.choices.tolerance.unwrap_or(0.0);
         let right = search.iter().any(|job| {
             let resource = launch.resource.map_or(0, |epoch| epoch.0);
             of_trial(job) == Some(configuration)
-                && job.program.value(resource).map(f64::to_bits) == Some(best.to_bits())
+                && job.program.value(resource).is_some_and(|value| (value - best).abs() <= tolerance)
         });
         (!right).then(|| {
             format!(

@@ -209,7 +209,7 @@ impl State {
             self.remove_job(definition, *key);
         }
         let Some(trial) = self.trials.remove(*number) else { return };
-        self.search.remember(definition, *number, &trial, value.is_some());
+        self.search.remember(definition, &self.results.timings, (*number, &trial), value.is_some());
         let has_value = trial.has_value();
         let Some(place) = trial.place() else { return };
         let size = definition.size_of(&trial.configuration);
@@ -277,11 +277,8 @@ impl State {
             by_model: matches!(origin, Some(Origin::Model { .. })),
             ..Trial::new(purpose, configuration, self.now)
         });
-        if trial.attempts == 0
-            && !launch.refit
-            && let Some(result) = self.results.of_size(definition, trial)
-        {
-            result.trials = result.trials.saturating_add(1);
+        if trial.attempts == 0 && !launch.refit {
+            self.results.count_trial(definition, configuration);
         }
         trial.attempts = key.attempt;
         trial.last_attempt_rung = key.rung;
@@ -315,6 +312,10 @@ impl State {
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
+        if definition.max_resource().is_none() && job.end() == Some(JobEnd::Completed) {
+            trial.whole_ms =
+                job.ended().zip(job.started()).map(|(ended, started)| (ended - started).or_zero());
+        }
         let size = definition.job.size(job.order.instances);
         let size = (!definition.job.sizes.is_empty()).then_some(size);
         self.results.timings.record(goal, size, timing);
@@ -345,8 +346,7 @@ impl State {
         }
         self.results.update_best(definition, done, counts);
         if let Some(trial) = self.trials.get(key.trial).filter(|_| counts) {
-            self.results.update_refittable(definition, trial);
-            self.results.update_size(definition, trial);
+            self.results.front.add(definition, key, trial);
         }
     }
 
@@ -400,7 +400,8 @@ impl State {
         let has_value = trial.has_value();
         let lesson = lesson(how, failed_by_program, &trial);
         if lesson != Lesson::Nothing {
-            self.search.remember(definition, number, &trial, lesson == Lesson::Values);
+            let counts = lesson == Lesson::Values;
+            self.search.remember(definition, &self.results.timings, (number, &trial), counts);
         }
         // A trial that was not continued before its first epoch, or that a user stopped, shows nothing about the search.
         let shows_nothing = match how {

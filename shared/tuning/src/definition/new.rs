@@ -38,6 +38,7 @@ impl Definition {
             settings: Settings::default(),
             spot_fallback: false,
             refit: false,
+            best_buy: None,
             silence: Silence::Never,
             grants: false,
         }

@@ -15,7 +15,7 @@ const FRAME_BYTES: usize = 400;
 /// Bytes for the keep-alive period of a job.
 const KEPT_BYTES: usize = 50;
 /// Bytes for the origin of a configuration.
-const ORIGIN_BYTES: usize = 200;
+const ORIGIN_BYTES: usize = 280;
 /// Bytes for the comparison that stopped or promoted a trial.
 const JUDGED_BYTES: usize = 250;
 /// Bytes for the key of a job and its billed seconds.

@@ -9,7 +9,7 @@ use crate::state::{State, Status};
 /// Returns what can still happen.
 pub(crate) fn outlook(definition: &Definition, state: &State) -> Outlook {
     if let Some(start) = start::start(definition, state) {
-        return Outlook::Start(start);
+        return Outlook::Start(Box::new(start));
     }
     if !state.trials.is_empty() || state.money.awaits_bills() || !state.money.pools.is_empty() {
         return Outlook::Busy;

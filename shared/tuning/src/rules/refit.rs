@@ -8,6 +8,8 @@ use crate::log::reasons::EndReason;
 use crate::log::ruling::{Launch, Order, Ruling};
 use crate::quote::Quote;
 use crate::rules::grant;
+use crate::state::front::FrontPoint;
+use crate::state::results::Results;
 use crate::state::{State, Status};
 use crate::trial::Trial;
 use crate::unit::ids::RungId;
@@ -21,7 +23,7 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
     {
         return None;
     }
-    let best = state.results.refittable.as_ref()?;
+    let best = refitted(definition, state)?;
     let Quote { limits, instances, worst_case: reservation } =
         Quote::of_epochs(definition, state, best.resource, definition.size_of(&best.configuration));
     if !state.money.ledger.fits_cap(reservation) {
@@ -41,6 +43,15 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         launch: Launch { resource: Some(best.resource), on_demand: false, instances, refit: true },
         promoted: None,
     }))
+}
+
+/// Returns the trial whose configuration the refit trains; `None` while no job counts.
+fn refitted<'a>(definition: &Definition, state: &'a State) -> Option<&'a FrontPoint> {
+    let Results { front, timings, .. } = &state.results;
+    match definition.best_buy.filter(|best_buy| best_buy.is_refitted) {
+        Some(best_buy) => front.best_buy(definition, timings, best_buy.tolerance),
+        None => front.best(),
+    }
 }
 
 /// Returns whether a trial may continue and be retried: the tuning is active, or the trial is the refit of a search

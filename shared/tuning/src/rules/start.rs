@@ -19,7 +19,7 @@ use crate::unit::ids::{BracketId, RungId, SizeId, TrialId};
 /// Orders the next job, or the money for it.
 pub(crate) const START: Rule = Rule {
     next: |view| match view.outlook() {
-        Outlook::Start(order) => Some(order.clone()),
+        Outlook::Start(order) => Some(Ruling::clone(order)),
         Outlook::Busy | Outlook::Deferred | Outlook::Over(_) => None,
     },
     wakes: |view| {

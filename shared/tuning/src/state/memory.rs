@@ -10,8 +10,10 @@ use search::{Observation, Place, Suggestion, View};
 
 use crate::definition::Definition;
 use crate::state::State;
+use crate::state::front::Training;
 use crate::state::search::Search;
 use crate::trial::Trial;
+use crate::trial::timing::Timings;
 use crate::unit::ids::TrialId;
 
 impl State {
@@ -22,7 +24,8 @@ impl State {
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
         let view = View::new(&self.search.history, &running, maximize)
             .with_initial(&definition.initial)
-            .with_parents(definition.warm_start.as_ref());
+            .with_parents(definition.warm_start.as_ref())
+            .with_tolerance(definition.best_buy.map(|best_buy| best_buy.tolerance));
         let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
         match definition.initial.get(trial.index()) {
             Some(given) => drawn.with(given),
@@ -34,7 +37,8 @@ impl State {
         let searching = self.trials.iter().filter(|(_, trial)| trial.refit().is_none());
         searching
             .filter_map(|(number, trial)| {
-                Some((number.0, self.search.observation(definition, *number, trial)?))
+                let timings = &self.results.timings;
+                Some((number.0, self.search.observation(definition, timings, *number, trial)?))
             })
             .collect()
     }
@@ -42,7 +46,13 @@ impl State {
 
 impl Search {
     /// Returns what is known of a live trial; `None` if its configuration has no place in the space.
-    fn observation(&self, definition: &Definition, number: TrialId, trial: &Trial) -> Option<Observation> {
+    fn observation(
+        &self,
+        definition: &Definition,
+        timings: &Timings,
+        number: TrialId,
+        trial: &Trial,
+    ) -> Option<Observation> {
         let place = Place::of(&definition.space, &trial.configuration).ok()?;
         let known = self.history.get(number.0);
         let values = trial.curve.values().copied().flatten().chain(known.and_then(|known| known.best));
@@ -51,16 +61,27 @@ impl Search {
         };
         let early = trial.curve.values().map_while(|value| *value).take(EARLY_EPOCHS).collect();
         let by_model = trial.by_model || known.is_some_and(|known| known.by_model);
-        Some(Observation { place, best: values.reduce(better), early, by_model })
+        let cost = definition.best_buy.and_then(|_| {
+            let (size, time) = (definition.size_of(&trial.configuration), trial.time(definition)?);
+            Some(Training::of(definition, timings, size, time).instance_ms(definition))
+        });
+        let cost = cost.or_else(|| known.and_then(|known| known.cost));
+        Some(Observation { place, best: values.reduce(better), early, cost, by_model })
     }
 
     /// Keeps what is known of a trial that ends or begins to wait. Without `counts`, its values are no results: it failed
     /// or diverged.
-    pub(crate) fn remember(&mut self, definition: &Definition, number: TrialId, trial: &Trial, counts: bool) {
+    pub(crate) fn remember(
+        &mut self,
+        definition: &Definition,
+        timings: &Timings,
+        (number, trial): (TrialId, &Trial),
+        counts: bool,
+    ) {
         if !learns(definition) {
             return;
         }
-        if let Some(mut observation) = self.observation(definition, number, trial) {
+        if let Some(mut observation) = self.observation(definition, timings, number, trial) {
             observation.best = observation.best.filter(|_| counts);
             let maximize = definition.direction() == Direction::Maximize;
             self.history.record(number.0, observation, maximize);

@@ -8,10 +8,9 @@ use crate::definition::Definition;
 use crate::log::fact::{JobEnd, JobKey};
 use crate::log::problem::LogProblem;
 use crate::state::failures::Failures;
-use crate::trial::Trial;
+use crate::state::front::Front;
 use crate::trial::summary::JobSummary;
 use crate::trial::timing::Timings;
-use crate::unit::epochs::Epochs;
 use crate::unit::time::Time;
 
 /// Sums and best values of concluded jobs.
@@ -21,11 +20,11 @@ pub struct Results {
     pub launched: u32,
     /// Running times of concluded jobs.
     pub timings: Timings,
-    /// Results by cluster size, where the search chooses it.
+    /// Trials started with each cluster size, where the search chooses it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sizes: Vec<SizeResult>,
-    /// What the refit trains; `None` without one, or while no job counts.
-    pub refittable: Option<Box<Refittable>>,
+    pub trials_by_size: Vec<u32>,
+    /// The trials with the best values for their costs.
+    pub front: Front,
     /// The job with the best final value among concluded jobs that count (the best training job in AMT).
     pub best: Option<Box<JobSummary>>,
     /// Concluded jobs by kind.
@@ -40,26 +39,6 @@ pub struct Results {
     pub last_failure: Option<String>,
     /// Failed jobs by cause.
     pub failures: Failures,
-}
-
-/// Results of the trials of one cluster size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct SizeResult {
-    /// Trials started.
-    pub trials: u32,
-    /// The best value at any epoch of a trial whose job counts.
-    pub best: Option<f64>,
-}
-
-/// What the refit trains: the configuration with the best value among trials whose jobs count.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Refittable {
-    /// The value.
-    pub value: f64,
-    /// Its epoch.
-    pub resource: Epochs,
-    /// The hyperparameters of its trial.
-    pub configuration: Configuration,
 }
 
 /// Trials that ended in a row without a finite value.
@@ -103,37 +82,11 @@ impl Results {
         }
     }
 
-    /// Returns the results of the cluster size of a trial; `None` where all jobs have one size.
-    pub(crate) fn of_size(&mut self, definition: &Definition, trial: &Trial) -> Option<&mut SizeResult> {
-        let sizes = definition.job.sizes.len();
-        self.sizes.resize(sizes, SizeResult::default());
-        self.sizes.get_mut(definition.size_of(&trial.configuration).index())
-    }
-
-    /// Records the best value of a trial whose job counts.
-    pub(crate) fn update_size(&mut self, definition: &Definition, trial: &Trial) {
-        let Some(result) = self.of_size(definition, trial) else { return };
-        for value in trial.curve.values().copied().flatten() {
-            if result.best.is_none_or(|best| improves(definition.direction(), value, best)) {
-                result.best = Some(value);
-            }
-        }
-    }
-
-    /// Updates what the refit trains by the curve of a trial whose job counts.
-    pub(crate) fn update_refittable(&mut self, definition: &Definition, trial: &Trial) {
-        if !definition.refit || trial.refit().is_some() {
-            return;
-        }
-        let direction = definition.direction();
-        let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
-        let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
-        let known = self.refittable.as_ref().map(|known| known.value);
-        if let Some((resource, value)) = best
-            && known.is_none_or(|known| improves(direction, value, known))
-        {
-            let configuration = trial.configuration.clone();
-            self.refittable = Some(Box::new(Refittable { value, resource, configuration }));
+    /// Counts a trial that starts with a cluster size.
+    pub(crate) fn count_trial(&mut self, definition: &Definition, configuration: &Configuration) {
+        self.trials_by_size.resize(definition.job.sizes.len(), 0);
+        if let Some(trials) = self.trials_by_size.get_mut(definition.size_of(configuration).index()) {
+            *trials = trials.saturating_add(1);
         }
     }
 }

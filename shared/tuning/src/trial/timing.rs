@@ -81,9 +81,35 @@ impl Timings {
         }
     }
 
+    /// Returns the median time of an epoch on a cluster size; `None` before a job has shown it.
+    pub fn epoch(&self, size: SizeId) -> Option<Millis> {
+        of_size(&self.epoch_ms, &self.epoch_sizes, size)
+    }
+
+    /// Returns the median time of a start-up with its first epoch on a cluster size; `None` before a job has shown it.
+    pub fn startup(&self, size: SizeId) -> Option<Millis> {
+        of_size(&self.startup_ms, &self.startup_sizes, size)
+    }
+
+    /// Returns the median time from the line of the last epoch to the end; 0 before a job has shown it.
+    pub fn tail(&self) -> Millis {
+        median(self.tail_ms.clone()).unwrap_or(Millis::ZERO)
+    }
+
     pub(crate) fn tails(&self, goal: Goal) -> &[Millis] {
         if goal == Goal::Last { &self.tail_ms } else { &self.rung_tail_ms }
     }
+}
+
+/// Returns the median of the times of a cluster size. Where all jobs have one size, `sizes` is empty.
+fn of_size(times: &[Millis], sizes: &[SizeId], size: SizeId) -> Option<Millis> {
+    let own = times.iter().enumerate().filter(|(index, _)| sizes.get(*index).is_none_or(|of| *of == size));
+    median(own.map(|(_, time)| *time).collect())
+}
+
+fn median(mut times: Vec<Millis>) -> Option<Millis> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
 }
 
 fn push<T>(list: &mut Vec<T>, time: T) {

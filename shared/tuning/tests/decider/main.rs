@@ -13,6 +13,7 @@ mod diverged;
 mod doubts;
 mod endings;
 mod epochs;
+mod front;
 mod grants;
 mod histories;
 mod invariants;

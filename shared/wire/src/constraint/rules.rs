@@ -35,6 +35,7 @@ pub static RULES: &[Rule] = &[
     rule("promotion", "RungExecution Promote requires Hyperband and ResourceHyperParameter", strategy::promotion),
     rule("scheduling", "Scheduling Synchronous requires RungExecution Promote", strategy::scheduling),
     rule("refit", "Refit Best requires MaxNumberOfTrainingJobs >= 2", strategy::refit),
+    rule("best_buy", "Refit BestBuy requires ValueTolerance", strategy::best_buy),
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off with Hyperband", strategy::early_stopping),
     rule("needs_jobs", "Bayesian and Random require MaxNumberOfTrainingJobs", strategy::needs_jobs),
     rule("sampler", "Bayesian and Grid have samplers of their own", strategy::sampler),

@@ -8,13 +8,13 @@ use search::{SamplerKind, Space};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tuning::definition::{
-    self, Allowances, Definition, EpochRule, Instances, JobShape, Limits, Scheduling, Silence,
+    self, Allowances, BestBuy, Definition, EpochRule, Instances, JobShape, Limits, Scheduling, Silence,
 };
 use tuning::unit::limits::{MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
 
-use super::fields::{CompleteOnConvergence, EarlyStopping, EpochNumbering, SpotFallback};
+use super::fields::{CompleteOnConvergence, EarlyStopping, EpochNumbering, Refit, SpotFallback};
 use super::{
     InstanceChoice, Request, RequestError, RungExecution, Strategy, micro_usd_down, micro_usd_up, ranges,
 };
@@ -78,6 +78,7 @@ impl Request {
             epochs: self.epochs(),
             settings: self.fields.settings,
             refit: self.refits(),
+            best_buy: self.best_buy(),
             spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
             ..plain
         };
@@ -86,6 +87,12 @@ impl Request {
         }
         Self::check_counted_epochs(&definition)?;
         Ok(definition)
+    }
+
+    /// Returns the search for a cheaper configuration, by `Controller.ValueTolerance`.
+    fn best_buy(&self) -> Option<BestBuy> {
+        let tolerance = self.fields.controller.value_tolerance?;
+        Some(BestBuy { tolerance, is_refitted: self.refit() == Refit::BestBuy })
     }
 
     /// Returns `Controller.MaxCostUsd`, rounded down to whole micro-dollars.

@@ -58,6 +58,8 @@ words! {
         None,
         /// The best configuration is trained again.
         Best,
+        /// The cheapest configuration within `ValueTolerance` is trained again.
+        BestBuy,
     }
 
     /// `TrainingJobEarlyStoppingType`.
@@ -344,6 +346,7 @@ fields! {
         startup_allowance: Option<u64> = "StartupAllowanceSeconds",
         upload_allowance: Option<u64> = "UploadAllowanceSeconds",
         refit: Option<Refit> = "Refit",
+        value_tolerance: Option<f64> = "ValueTolerance",
         initial: Option<Vec<Map<String, Value>>> = "InitialConfigurations",
         known_results: Option<Vec<Map<String, Value>>> = "KnownResults",
         instance_counts: Option<Vec<u32>> = "InstanceCounts",

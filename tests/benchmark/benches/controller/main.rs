@@ -66,6 +66,7 @@ fn suggest(bencher: Bencher<'_, '_>, case: &Case, trials: u32, parents: usize) {
             place: Place::of(&space, &configuration).unwrap(),
             best: values.last().copied(),
             early: values[..EARLY_EPOCHS].to_vec(),
+            cost: None,
             by_model: trial % 2 == 1,
         };
         state.search.history.record(trial, observation, maximize);

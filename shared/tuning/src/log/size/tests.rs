@@ -79,6 +79,10 @@ fn largest_start() -> Order {
             low: -1.234_567_890_123e-300,
             high: -1.234_567_890_123e-300,
             parent: Some(search::Followed { parent: u32::MAX, weight: 1.234_567_890_123_456_7e-300 }),
+            saved: Some(search::Saved {
+                cost: 1.234_567_890_123_456_7e-300,
+                within: 1.234_567_890_123_456_7e-300,
+            }),
         }),
         limits,
         reservation: crate::unit::money::MicroUsd(u64::MAX),

@@ -7,7 +7,7 @@ use tuning::definition::Scheduling;
 
 use super::{violation, when};
 use crate::request::{
-    NUMBER_PATTERN, RESOURCE_NAMES, Request, Strategy, Violation, compile_pattern, shortened,
+    NUMBER_PATTERN, RESOURCE_NAMES, Refit, Request, Strategy, Violation, compile_pattern, shortened,
 };
 
 const HYPERBAND: &str = "HyperParameterTuningJobConfig.StrategyConfig.HyperbandStrategyConfig";
@@ -116,8 +116,17 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
     when(
         request.refits() && request.given_max_jobs() == Some(1),
         path,
-        "Invalid MaxNumberOfTrainingJobs 1: expected at least 2 with Refit 'Best', which needs one training job for \
-         the search and one to train the best configuration again; for example, 2",
+        "Invalid MaxNumberOfTrainingJobs 1: expected at least 2 with Refit, which needs one training job for \
+         the search and one to train a configuration again; for example, 2",
+    )
+}
+
+pub(super) fn best_buy(request: &Request) -> Vec<Violation> {
+    when(
+        request.refit() == Refit::BestBuy && request.fields().controller.value_tolerance.is_none(),
+        "Controller.ValueTolerance",
+        "Missing ValueTolerance: Refit 'BestBuy' requires the greatest difference from the best value, in units of the \
+         objective, for example 0.01",
     )
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tuning::definition::Settings;
 
-use super::super::{Constraint, dollars, integer, list, map, scalar, structure, text};
+use super::super::{Constraint, dollars, integer, list, map, number, scalar, structure, text};
 use super::INSTANCE_TYPE;
 use crate::request::{EpochNumbering, Refit, SpotFallback};
 
@@ -45,7 +45,8 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     map("Controller.KnownResults[]").range(2, 32),
     text("Controller.KnownResults[]{key}").range(1, 256),
     scalar("Controller.KnownResults[]{}").max(256),
-    text("Controller.Refit").one_of(Refit::WORDS).rules(&["refit"]),
+    text("Controller.Refit").one_of(Refit::WORDS).rules(&["refit", "best_buy"]),
+    number("Controller.ValueTolerance").range(0, 1_000_000_000_000_000).rules(&["best_buy"]),
     list("Controller.InstanceCounts").max(30)
         .rules(&["instance_counts", "scaled_hyperparameters", "parameter_count", "combinations", "grid", "max_instances", "metric_host",
             "initial_configurations"]),

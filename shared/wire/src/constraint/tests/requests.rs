@@ -166,6 +166,7 @@ fn controller() -> Value {
         "StartupAllowanceSeconds": 300,
         "UploadAllowanceSeconds": 600,
         "Refit": "None",
+        "ValueTolerance": 0.01,
         "InitialConfigurations": [{"optimizer": "\"sgd\""}],
         "KnownResults": [{"eta": 0.1, "max_depth": 4, "momentum": 0.9, "optimizer": "\"sgd\"", "validation:auc": 0.9}],
         "InstanceCounts": [],

@@ -49,7 +49,11 @@ fn bad_values(row: &Constraint, good: &Value) -> Vec<(&'static str, Value)> {
             ]);
             bad.push(("max", json!(row.max.unwrap() + 1)));
         }
-        Kind::Number => bad.push(("text", json!("1"))),
+        Kind::Number => {
+            bad.push(("text", json!("1")));
+            bad.extend(row.min.map(|min| ("min", json!(min - 1))));
+            bad.extend(row.max.map(|max| ("max", json!(max + 1))));
+        }
         Kind::Scalar => bad.push(("max", json!("a".repeat(257)))),
         Kind::List => {
             let element = good.get(0).cloned().unwrap_or(Value::Null);
@@ -206,7 +210,9 @@ fn values_at_their_bounds_are_valid() {
             }
             Kind::Text => row.values.iter().map(|value| json!(value)).collect(),
             Kind::Dollars => vec![json!(row.max.unwrap()), json!(0.000_001)],
-            Kind::Number => vec![json!(-1e300), json!(0)],
+            Kind::Number => {
+                vec![row.min.map_or(json!(-1e300), Value::from), row.max.map_or(json!(0), Value::from)]
+            }
             Kind::Scalar => vec![json!("a".repeat(256)), json!(0.5)],
             Kind::Boolean => vec![json!(true), json!(false)],
             Kind::Structure | Kind::List | Kind::Map => Vec::new(),

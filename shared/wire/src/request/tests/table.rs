@@ -61,7 +61,7 @@ fn controller() -> Value {
         "RungExecution": "Promote", "Scheduling": "Synchronous", "Sampler": "Sobol", "EpochPattern": "epoch=([0-9]+)",
         "ResourceHyperParameter": "rounds", "EpochBase": 1, "EpochNumbering": "PerAttempt", "MetricHost": "algo-2",
         "MaxInstances": 12, "SpotFallback": "OnDemand", "NoObjectiveSeconds": 1_800, "StartupAllowanceSeconds": 300,
-        "UploadAllowanceSeconds": 600, "Refit": "Best", "InitialConfigurations": [{"eta": "0.3"}],
+        "UploadAllowanceSeconds": 600, "Refit": "Best", "ValueTolerance": 0.01, "InitialConfigurations": [{"eta": "0.3"}],
         "InstanceCounts": [2, 4], "ScaleWithInstances": ["max_depth"], "KnownResults": [],
     });
     for (path, range) in Settings::ROWS {

@@ -1,0 +1,199 @@
+//! The front of value against cost: the trials of which no other has a value as good and a training as cheap.
+
+use std::cmp::Ordering;
+
+use hyperband::ranking::{Direction, improves, is_within};
+use search::Configuration;
+use serde::{Deserialize, Serialize};
+
+use crate::definition::Definition;
+use crate::log::fact::JobKey;
+use crate::trial::Trial;
+use crate::trial::timing::{Timing, Timings};
+use crate::unit::epochs::Epochs;
+use crate::unit::ids::{ChoiceId, SizeId};
+use crate::unit::limits::FRONT_POINTS_MAX;
+use crate::unit::time::Millis;
+
+/// The trials of which no other trial of the same cluster size has a value as good and an epoch as short; the best value
+/// first, at most [`FRONT_POINTS_MAX`]. Only jobs that count show values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Front(Vec<FrontPoint>);
+
+/// A trial of the front.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FrontPoint {
+    /// Its latest job that counts.
+    pub job: JobKey,
+    /// Its best value at any epoch.
+    pub value: f64,
+    /// The epoch of that value.
+    pub resource: Epochs,
+    /// See [`Trial::time`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Millis>,
+    /// Whether it trained all epochs, so that its time is measured and not predicted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_measured: bool,
+    /// Its hyperparameters.
+    pub configuration: Configuration,
+}
+
+/// What one training of all epochs of a configuration takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Training {
+    /// The instances.
+    pub size: SizeId,
+    /// The billed time of each instance.
+    pub time: Millis,
+}
+
+impl Training {
+    /// Returns what a training takes on this cluster size, in a trial with this [`Trial::time`]. The first epoch is part of
+    /// a start-up, and counts alone until a job has shown one.
+    pub fn of(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> Self {
+        let time = match definition.max_resource() {
+            Some(all) => {
+                timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail()
+            }
+            None => time,
+        };
+        Self { size, time }
+    }
+
+    /// Returns its time summed over its instances, in milliseconds. The cost is proportional to it.
+    pub fn instance_ms(self, definition: &Definition) -> u64 {
+        let instances = definition.job.instances(ChoiceId(self.size.0)).count;
+        self.time.0.unsigned_abs().saturating_mul(u64::from(instances))
+    }
+}
+
+impl Trial {
+    /// Returns the time of an epoch of the trial as far as its log shows it. In a tuning without `MaxResource`, returns
+    /// the time of the whole training, once a job has completed it.
+    pub fn time(&self, definition: &Definition) -> Option<Millis> {
+        match definition.max_resource() {
+            Some(Epochs::ONE) => Some(Millis::ZERO),
+            Some(_) => self.job().and_then(|job| Timing::of(definition, self, job).epoch).max(self.epoch_ms),
+            None => self.whole_ms,
+        }
+    }
+}
+
+impl FrontPoint {
+    /// Returns what a training of all epochs takes; `None` while the trial shows no time.
+    pub fn training(&self, definition: &Definition, timings: &Timings) -> Option<Training> {
+        Some(Training::of(definition, timings, definition.size_of(&self.configuration), self.time?))
+    }
+
+    /// See [`Training::instance_ms`]; the greatest number while the trial shows no time.
+    fn instance_ms(&self, definition: &Definition, timings: &Timings) -> u64 {
+        self.training(definition, timings).map_or(u64::MAX, |training| training.instance_ms(definition))
+    }
+
+    fn compare(&self, other: &Self, direction: Direction) -> Ordering {
+        if improves(direction, self.value, other.value) {
+            Ordering::Less
+        } else if improves(direction, other.value, self.value) {
+            Ordering::Greater
+        } else {
+            self.job.trial.cmp(&other.job.trial)
+        }
+    }
+
+    /// Returns whether it is at least as good and as fast as `other`, which has the same size.
+    fn covers(&self, other: &Self, direction: Direction) -> bool {
+        let is_as_fast = match (self.time, other.time) {
+            (Some(own), Some(others)) => own <= others,
+            (_, None) => true,
+            (None, Some(_)) => false,
+        };
+        is_as_fast && !improves(direction, other.value, self.value)
+    }
+}
+
+impl Front {
+    /// Returns the points, the best value first.
+    pub fn iter(&self) -> impl Iterator<Item = &FrontPoint> {
+        self.0.iter()
+    }
+
+    /// Returns the point with the best value.
+    pub fn best(&self) -> Option<&FrontPoint> {
+        self.0.first()
+    }
+
+    /// Returns the best value of a cluster size.
+    pub fn best_of(&self, definition: &Definition, size: SizeId) -> Option<f64> {
+        let best = self.0.iter().find(|point| definition.size_of(&point.configuration) == size);
+        best.map(|point| point.value)
+    }
+
+    /// Returns the points of which no other one, also of another size, has a value as good and a training as cheap; the
+    /// best value first.
+    pub fn across_sizes(&self, definition: &Definition, timings: &Timings) -> Vec<&FrontPoint> {
+        let mut cheapest = u64::MAX;
+        let mut front = Vec::new();
+        for point in &self.0 {
+            let cost = point.instance_ms(definition, timings);
+            if front.is_empty() || cost < cheapest {
+                front.push(point);
+                cheapest = cost;
+            }
+        }
+        front
+    }
+
+    /// Returns the cheapest point whose value is worse than the best one by at most `tolerance`. Of equally cheap
+    /// ones, returns that with the best value; of unknown costs, the best.
+    pub fn best_buy(
+        &self,
+        definition: &Definition,
+        timings: &Timings,
+        tolerance: f64,
+    ) -> Option<&FrontPoint> {
+        let best = self.best()?;
+        let within = self.0.iter().take_while(|point| is_within(point.value, best.value, tolerance));
+        within.min_by_key(|point| point.instance_ms(definition, timings))
+    }
+
+    /// Adds what a job that counts has shown of its trial.
+    pub(crate) fn add(&mut self, definition: &Definition, job: JobKey, trial: &Trial) {
+        let direction = definition.direction();
+        let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
+        let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
+        let Some((resource, value)) = best.filter(|_| trial.refit().is_none()) else { return };
+        let size = |point: &FrontPoint| definition.size_of(&point.configuration);
+        let mut new = FrontPoint {
+            job,
+            value,
+            resource,
+            time: trial.time(definition),
+            is_measured: definition.max_resource().is_none_or(|all| trial.resource() >= all),
+            configuration: trial.configuration.clone(),
+        };
+        if let Some(index) = self.0.iter().position(|point| point.job.trial == job.trial) {
+            // The curve of a trial that waited may lack points.
+            let known = self.0.remove(index);
+            if !improves(direction, new.value, known.value) {
+                (new.value, new.resource) = (known.value, known.resource);
+            }
+            new.time = new.time.or(known.time);
+        }
+        let own = size(&new);
+        if self.0.iter().any(|point| size(point) == own && point.covers(&new, direction)) {
+            return;
+        }
+        self.0.retain(|point| size(point) != own || !new.covers(point, direction));
+        self.0.push(new);
+        self.0.sort_by(|a, b| a.compare(b, direction));
+        if self.0.len() > FRONT_POINTS_MAX {
+            // The best of each size stays.
+            let worst = self.0.iter().rposition(|point| {
+                self.0.iter().find(|best| size(best) == size(point)).is_some_and(|best| best.job != point.job)
+            });
+            self.0.remove(worst.unwrap_or(FRONT_POINTS_MAX));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The front of value against cost, the best buy, and its refit.
+
+use proptest::prelude::*;
+use tuning::definition::{BestBuy, Definition};
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::Completed;
+use tuning::log::ruling::{Order, Ruling};
+use tuning::state::front::FrontPoint;
+
+use crate::support::build::*;
+use crate::support::run::Run;
+use crate::support::{cases, check_next};
+
+fn buying(definition: Definition, tolerance: f64, is_refitted: bool) -> Definition {
+    Definition { refit: is_refitted, best_buy: Some(BestBuy { tolerance, is_refitted }), ..definition }
+}
+
+/// Plays two trials. The first has the value 0.8 and epochs of 20 s, the second 0.79 and epochs of 5 s.
+fn two_trials(definition: &Definition) -> Run {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    for (trial, value, epoch) in [(0, 0.8, 20), (1, 0.79, 5)] {
+        run.take(&[started(0, job(trial))]);
+        for line in 1..=9 {
+            let value = if line == 7 { value } else { value - 0.3 };
+            run.take(&[logged(10 + i64::try_from(line).unwrap() * epoch, job(trial), line, value)]);
+        }
+    }
+    run.take(&[described(300, job(0), Completed, 200)]);
+    run
+}
+
+#[test]
+fn the_refit_trains_the_best_buy_to_the_epoch_of_its_best_value() {
+    for (tolerance, trial) in [(0.02, 1), (0.005, 0)] {
+        let mut run = two_trials(&buying(jobs(3, 2), tolerance, true));
+        let expect = ["trial 1 completed", "start 2-0-1 to 7 as refit"];
+        check_next(&mut run, &[described(301, job(1), Completed, 60)], &expect);
+        let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
+        let drawn = run.state.draw(&run.definition, TrialId(trial)).configuration;
+        assert_eq!(*configuration, drawn, "tolerance {tolerance}");
+        let measured = run.state.results.front.iter().map(|point| (point.job.trial.0, point.is_measured));
+        assert_eq!(measured.collect::<Vec<_>>(), [(0, true), (1, true)]);
+    }
+}
+
+#[test]
+fn a_tolerance_without_its_refit_changes_no_refit() {
+    let definition = Definition { refit: true, ..buying(jobs(3, 2), 0.02, false) };
+    let mut run = two_trials(&definition);
+    run.take(&[described(301, job(1), Completed, 60)]);
+    let Some(Ruling::Order(Order::Start { configuration, .. })) = run.rulings.last() else { panic!() };
+    assert_eq!(*configuration, run.state.draw(&definition, TrialId(0)).configuration);
+}
+
+/// Plays trials that run to their own end, each with a value and a running time.
+fn played(definition: &Definition, trials: &[(u32, i64)]) -> Run {
+    let mut run = Run::new(definition);
+    run.take(&[submitted()]);
+    let mut now = 0;
+    for (trial, (value, seconds)) in (0..).zip(trials) {
+        run.take(&[logged(now + 1, job(trial), 1, f64::from(*value))]);
+        let fact = Fact::JobDescribed {
+            job: job(trial),
+            end: Completed,
+            started: Some(at(now)),
+            ended: Some(at(now + seconds)),
+            billable_seconds: 60,
+            message: None,
+            interruptions: 0,
+        };
+        now += seconds;
+        run.take(&[recorded(now, fact)]);
+    }
+    run
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// The naive model: a trial is on the front if no other has a better value in the same time or less, or the same value in
+    /// less, and no earlier one the same of both.
+    #[test]
+    fn the_front_and_the_best_buy_equal_a_naive_model(
+        trials in proptest::collection::vec((0_u32..8, 1_i64..8), 1..30),
+        tolerance in 0_u32..8,
+    ) {
+        let definition = buying(random(100, 1), f64::from(tolerance), false);
+        let run = played(&definition, &trials);
+        let beats = |(a, own): (usize, (u32, i64)), (b, other): (usize, (u32, i64))| {
+            own.0 >= other.0 && own.1 <= other.1 && (own != other || a < b)
+        };
+        let numbered = || trials.iter().copied().enumerate();
+        let mut expected: Vec<_> =
+            numbered().filter(|new| numbered().all(|old| old.0 == new.0 || !beats(old, *new))).collect();
+        expected.sort_by_key(|(_, (value, _))| std::cmp::Reverse(*value));
+        let results = &run.state.results;
+        let number = |point: &FrontPoint| usize::try_from(point.job.trial.0).unwrap();
+        let front = results.front.across_sizes(&definition, &results.timings);
+        let found: Vec<_> = front.into_iter().map(|point| (number(point), point.value)).collect();
+        let expected: Vec<_> = expected.iter().map(|(trial, (value, _))| (*trial, f64::from(*value))).collect();
+        prop_assert_eq!(found, expected);
+
+        let best = trials.iter().map(|(value, _)| *value).max().unwrap();
+        let within = numbered().filter(|(_, (value, _))| value + tolerance >= best);
+        let cheapest = within.min_by_key(|(trial, (value, seconds))| (*seconds, std::cmp::Reverse(*value), *trial));
+        let buy = results.front.best_buy(&definition, &results.timings, f64::from(tolerance)).map(number);
+        prop_assert_eq!(buy, cheapest.map(|(trial, _)| trial));
+    }
+}

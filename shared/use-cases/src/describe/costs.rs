@@ -1,0 +1,76 @@
+//! What a training costs: on each cluster size, and in the trials with the best values for their costs.
+
+use tuning::definition::Definition;
+use tuning::state::State;
+use tuning::state::front::{FrontPoint, Training};
+use tuning::state::results::Results;
+use tuning::unit::ids::{ChoiceId, SizeId};
+use tuning::unit::money::MicroUsd;
+use tuning::unit::time::{Millis, Time};
+use wire::describe::{ClusterSize, Costs, FrontTrial, finite, seconds_of};
+use wire::names::training_job_name;
+
+use crate::store::Tuning;
+
+pub(super) fn costs(tuning: &Tuning, state: &State) -> Costs {
+    let Tuning { id, definition, .. } = tuning;
+    let Results { front, timings, .. } = &state.results;
+    let best_buy = definition.best_buy.and_then(|buy| front.best_buy(definition, timings, buy.tolerance));
+    let shown = |point: &FrontPoint| shown(id, definition, point, point.training(definition, timings));
+    Costs {
+        cluster_sizes: sizes(definition, &state.results),
+        front: front.across_sizes(definition, timings).into_iter().map(shown).collect(),
+        best_buy: best_buy.map(shown).map(Box::new),
+    }
+}
+
+/// Returns a row for each cluster size, ascending; none where all jobs have one size.
+fn sizes(definition: &Definition, results: &Results) -> Vec<ClusterSize> {
+    let Results { timings, front, trials_by_size, .. } = results;
+    let alone = definition.job.sizes.first().filter(|count| **count == 1);
+    let alone = alone.and_then(|_| timings.epoch(SizeId(0)));
+    let row = |(index, count): (usize, &u32)| {
+        let size = SizeId::at(index);
+        let epoch = timings.epoch(size);
+        let training = definition.max_resource().and(epoch);
+        let training = training.map(|epoch| Training::of(definition, timings, size, epoch));
+        ClusterSize {
+            instance_count: *count,
+            trials: trials_by_size.get(index).copied().unwrap_or_default(),
+            best_value: front.best_of(definition, size).and_then(finite),
+            seconds_per_epoch: epoch.map(seconds),
+            usd_per_epoch: epoch.and_then(|epoch| cost(definition, size, epoch)),
+            seconds_per_training: training.map(|training| seconds(training.time)),
+            usd_per_training: training.and_then(|training| cost(definition, size, training.time)),
+            speed_up: alone.zip(epoch).map(|(alone, epoch)| seconds(alone) / seconds(epoch)).and_then(finite),
+        }
+    };
+    definition.job.sizes.iter().enumerate().map(row).collect()
+}
+
+fn shown(id: &str, definition: &Definition, point: &FrontPoint, training: Option<Training>) -> FrontTrial {
+    let size = definition.size_of(&point.configuration);
+    FrontTrial {
+        training_job_name: training_job_name(id, point.job),
+        trial: point.job.trial.0,
+        value: point.value,
+        resource: point.resource.0,
+        instance_count: definition.job.instances(ChoiceId(size.0)).count,
+        seconds_per_training: training.map(|training| seconds(training.time)),
+        usd_per_training: training.and_then(|training| cost(definition, size, training.time)),
+        measured: point.is_measured,
+        tuned_hyper_parameters: point.configuration.0.clone(),
+    }
+}
+
+/// Returns the cost of a time on the first instance type. An hour has a price in whole micro-dollars, so a short time is
+/// a share of it.
+fn cost(definition: &Definition, size: SizeId, time: Millis) -> Option<MicroUsd> {
+    let hour = definition.job.instances(ChoiceId(size.0)).cost(3_600)?;
+    let share = u128::from(hour.0).saturating_mul(u128::from(time.0.unsigned_abs())) / 3_600_000;
+    Some(MicroUsd(u64::try_from(share).unwrap_or(u64::MAX)))
+}
+
+fn seconds(time: Millis) -> f64 {
+    seconds_of(Time::EPOCH + time)
+}

@@ -1,0 +1,160 @@
+//! `cargo run --release -p benchmark --example best_buy -- [OPTIONS]` plays tunings with and without `ValueTolerance` in
+//! virtual time, and prints what their best buys cost as a table in Markdown.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+
+use std::ops::Range;
+use std::process::ExitCode;
+
+use benchmark::case::Case;
+use benchmark::error::BenchmarkError;
+use benchmark::play::{in_threads, parse_seeds};
+use benchmark::tables::cases;
+use clap::Parser;
+use curves::{Setting, TableError, simulate_steps};
+use search::Configuration;
+use serde_json::{Value, json};
+use tuning::unit::limits::MAX_TRAINING_JOBS;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo run --release -p benchmark --example best_buy
+  cargo run --release -p benchmark --example best_buy -- --table cnn-lite --seeds 0..20 --tolerance 0.2";
+
+/// Plays tunings with and without a tolerance of values in virtual time, and prints what their best buys cost
+#[derive(Debug, Parser)]
+#[command(after_help = EXAMPLES)]
+struct Options {
+    /// The seeds; each plays one tuning of each kind
+    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
+    seeds: Range<u64>,
+    /// A table to play; repeat it for more [default: all recorded ones]
+    #[arg(long = "table", value_name = "NAME")]
+    tables: Vec<String>,
+    /// The tolerance, as a share of (best - median) of the table
+    #[arg(long, value_name = "F", default_value_t = 0.1)]
+    tolerance: f64,
+    /// Seconds of a tuning
+    #[arg(long, value_name = "S", default_value_t = 3_600.0)]
+    seconds: f64,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+}
+
+/// What one tuning found, by the recorded curves.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// The regret of the best value.
+    regret: f64,
+    /// The cost of a training of the best buy, as a share of the mean one.
+    cost: f64,
+    /// The same as a share of that of the configuration with the best value.
+    share: f64,
+    /// The same of the cheapest recorded configuration within the tolerance of the best value.
+    least: f64,
+    /// Whether the recorded value of the best buy is within the tolerance.
+    is_within: bool,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), BenchmarkError> {
+    println!(
+        "| table | cheapest recorded | share | cost | regret | within | share without | cost without | regret without |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let seeds: Vec<u64> = options.seeds.clone().collect();
+    for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
+        let scale = case.observable();
+        let tolerance = options.tolerance * (scale.best - scale.median).abs();
+        let of = |controller: &Value| -> Result<Vec<Found>, BenchmarkError> {
+            let play = |seed: &u64| play(case, controller, tolerance, options.seconds, *seed);
+            let found: Result<Vec<_>, _> =
+                in_threads(&seeds, usize::from(options.jobs), play).into_iter().collect();
+            Ok(found?.into_iter().flatten().collect())
+        };
+        let (with, without) = (of(&json!({"ValueTolerance": tolerance}))?, of(&json!({}))?);
+        let within = with.iter().filter(|found| found.is_within).count();
+        println!(
+            "| {} | {:.2} | {:.2} | {:.2} | {:.3} | {within} of {} | {:.2} | {:.2} | {:.3} |",
+            case.name,
+            median(&with, |found| found.least),
+            median(&with, |found| found.share),
+            mean(&with, |found| found.cost),
+            mean(&with, |found| found.regret),
+            with.len(),
+            median(&without, |found| found.share),
+            mean(&without, |found| found.cost),
+            mean(&without, |found| found.regret),
+        );
+    }
+    Ok(())
+}
+
+/// Plays a tuning. Returns `None` if it found no value.
+fn play(
+    case: &Case,
+    controller: &Value,
+    tolerance: f64,
+    seconds: f64,
+    seed: u64,
+) -> Result<Option<Found>, BenchmarkError> {
+    let setting = Setting { until_seconds: Some(seconds), ..Setting::default() };
+    let definition = case.definition(controller, MAX_TRAINING_JOBS)?;
+    let mut results = None;
+    let mut see = |_: &_, state: &tuning::state::State| results = Some(state.results.clone());
+    let unusable = |why: TableError| BenchmarkError::Table { table: case.name.clone(), why };
+    simulate_steps(&case.table, &definition, &setting, seed, &mut see).map_err(unusable)?;
+    let Some(results) = results else { return Ok(None) };
+    let front = &results.front;
+    let buy = front.best_buy(&definition, &results.timings, tolerance);
+    let Some((best, buy)) = front.best().zip(buy) else { return Ok(None) };
+    let scale = case.table.time_scale(setting.mean_job_seconds) * f64::from(case.table.max_resource);
+    let row = |configuration: &Configuration| {
+        let nearest = case.table.nearest(&case.table.point(configuration)?, |_| true).unwrap_or(0);
+        Ok((
+            recorded(case, nearest),
+            setting.startup_seconds + scale * case.table.rows[nearest].seconds_per_epoch,
+        ))
+    };
+    let ((best, best_cost), (buy, cost)) =
+        (row(&best.configuration).map_err(unusable)?, row(&buy.configuration).map_err(unusable)?);
+    let is_within =
+        |value: f64| if case.table.maximize { value >= best - tolerance } else { value <= best + tolerance };
+    let rows = case.table.rows.iter().enumerate();
+    let within = rows.filter(|(index, _)| is_within(recorded(case, *index)));
+    let least =
+        within.map(|(_, row)| setting.startup_seconds + scale * row.seconds_per_epoch).reduce(f64::min);
+    Ok(Some(Found {
+        regret: case.regret(best),
+        cost: cost / (setting.startup_seconds + setting.mean_job_seconds),
+        share: cost / best_cost,
+        least: least.unwrap_or(best_cost) / best_cost,
+        is_within: is_within(buy),
+    }))
+}
+
+/// Returns the best recorded value of a row.
+fn recorded(case: &Case, row: usize) -> f64 {
+    let better = |a: f64, b: f64| if case.table.maximize { a.max(b) } else { a.min(b) };
+    case.table.rows[row].values.iter().copied().reduce(better).unwrap_or(f64::NAN)
+}
+
+fn median(found: &[Found], of: impl Fn(&Found) -> f64) -> f64 {
+    let mut values: Vec<f64> = found.iter().map(of).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn mean(found: &[Found], of: impl Fn(&Found) -> f64) -> f64 {
+    let count = u32::try_from(found.len()).map_or(f64::NAN, f64::from);
+    found.iter().fold(0.0, |sum, found| sum + of(found)) / count
+}
