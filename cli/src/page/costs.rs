@@ -12,8 +12,9 @@ pub(super) fn front_table(costs: &Costs) -> Option<String> {
     let buy = costs.best_buy.as_ref().map(|buy| buy.trial);
     let row = |trial: &FrontTrial| {
         let share = of(trial).zip(best).map(|(cost, best)| 100.0 * cost / best);
-        let kind = if trial.measured { "measured" } else { "predicted" };
-        let mark = if buy == Some(trial.trial) { "best buy, " } else { "" };
+        let kind = trial.seconds_per_training.map(|_| if trial.measured { "measured" } else { "predicted" });
+        let mark = (buy == Some(trial.trial)).then_some("best buy");
+        let note: Vec<&str> = mark.into_iter().chain(kind).collect();
         vec![
             trial.trial.to_string(),
             value(trial.value),
@@ -21,11 +22,11 @@ pub(super) fn front_table(costs: &Costs) -> Option<String> {
             seconds(trial.seconds_per_training),
             dollars(trial.usd_per_training),
             or_dash(share, |share| format!("{share:.0} %")),
-            format!("{mark}{kind}"),
+            note.join(", "),
         ]
     };
     let rows: Vec<Vec<String>> = costs.front.iter().map(row).collect();
-    let head = ["TRIAL", "BEST", "INSTANCES", "TRAINING", "TRAINING USD", "SHARE", "COST"];
+    let head = ["TRIAL", "BEST", "INSTANCES", "TRAINING", "TRAINING USD", "OF BEST", "NOTE"];
     (rows.len() > 1 || buy.is_some()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5]))
 }
 

@@ -6,7 +6,8 @@
 //! best buy, which is the cheapest known configuration within the tolerance.
 //!
 //! The better the values have been for how long, the less a better one is expected: the share of the draws that look for
-//! a lower cost is the share of the trials since the first one within the tolerance.
+//! a lower cost is the share of the trials since the first one within the tolerance, but not all of them: the first trial
+//! may have been good already.
 
 use crate::history::{Saved, View};
 use crate::linear::IsCategory;
@@ -14,6 +15,8 @@ use crate::process::{Process, Shape};
 
 /// So many trials must show their cost.
 const COSTS_MIN: usize = 5;
+/// At most this share of the draws looks for a lower cost.
+const SHARE_MAX: f64 = 0.8;
 /// A deviation of the logarithms below this shows equal costs: measured times vary as much.
 const DEVIATION_MIN: f64 = 0.02;
 
@@ -23,7 +26,7 @@ pub(crate) struct Within {
     best_buy: f64,
     /// The worst value within the tolerance.
     worst: f64,
-    /// The share of the trials since the first of them.
+    /// The share of the trials since the first of them, at most [`SHARE_MAX`].
     share: f64,
 }
 
@@ -40,7 +43,11 @@ impl Within {
         let best_buy = within.filter_map(|(_, cost)| *cost).reduce(f64::min)?;
         let trials = |count: usize| u32::try_from(count).map_or(f64::INFINITY, f64::from);
         let since = values.iter().skip_while(|value| !is_within(value)).count();
-        Some(Self { best_buy, worst: sign * worst, share: trials(since) / trials(values.len()) })
+        Some(Self {
+            best_buy,
+            worst: sign * worst,
+            share: (trials(since) / trials(values.len())).min(SHARE_MAX),
+        })
     }
 
     /// Returns the worst value within the tolerance.

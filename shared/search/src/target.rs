@@ -11,6 +11,8 @@ use crate::history::{View, at_tenth};
 const OFFSET: f64 = 0.05;
 /// How many spreads below the best value the worst target is.
 const WORST: f64 = 5.5;
+/// How many spreads below the best value a tolerated value is at most.
+const TOLERATED: f64 = 5.0;
 /// So many tenths of the distinct values count as good.
 const GOOD: usize = 3;
 /// The spread is at most this many times the range of the good values.
@@ -59,9 +61,10 @@ impl Target {
         Some((Self { spread, mean, deviation, ..flat }, scaled))
     }
 
-    /// Returns the target of a value that is not far below the best one.
+    /// Returns the target of a value. One far below the best counts as less far below, so that it stays above that of a
+    /// failure.
     pub(crate) fn of_value(self, value: f64) -> f64 {
-        let value = (self.sign * value).clamp(self.best - WORST * self.spread, self.best);
+        let value = (self.sign * value).clamp(self.best - TOLERATED * self.spread, self.best);
         if self.spread > 0.0 {
             (raw(value, self.best, self.spread) - self.mean) / self.deviation
         } else {

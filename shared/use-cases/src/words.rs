@@ -42,15 +42,15 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
             });
             let saved = saved.map(|Saved { cost, within }| {
                 format!(
-                    ", and a training for {:.0} % of the cost of the best buy, with a value within the tolerance with \
-                     probability {within:.2}",
+                    ". It looked for a lower cost: {:.0} % of the cheapest one within the tolerance. The value is within \
+                     it with probability {within:.2}",
                     100.0 * cost
                 )
             });
             format!(
                 "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}{}",
-                saved.unwrap_or_default(),
-                followed.unwrap_or_default()
+                followed.unwrap_or_default(),
+                saved.unwrap_or_default()
             )
         }
         (Some(Origin::Parent { parent, rank }), _) => {

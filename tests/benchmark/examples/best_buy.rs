@@ -46,9 +46,10 @@ struct Options {
 struct Found {
     /// The regret of the best value.
     regret: f64,
-    /// The cost of a training of the best buy, as a share of the mean one.
+    /// The cost of the cheapest trial within the tolerance of the best recorded value, as a share of the mean training. If no
+    /// trial is within it, that of the dearest recorded configuration.
     cost: f64,
-    /// The same as a share of that of the configuration with the best value.
+    /// The cost of a training of the best buy, as a share of that of the configuration with the best value.
     share: f64,
     /// The same of the cheapest recorded configuration within the tolerance of the best value.
     least: f64,
@@ -67,10 +68,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {
-    println!(
-        "| table | cheapest recorded | share | cost | regret | within | share without | cost without | regret without |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("| table | recorded | found | within | cost | without | regret | without |");
+    println!("|---|---|---|---|---|---|---|---|");
     let seeds: Vec<u64> = options.seeds.clone().collect();
     for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
         let scale = case.observable();
@@ -82,17 +81,16 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
             Ok(found?.into_iter().flatten().collect())
         };
         let (with, without) = (of(&json!({"ValueTolerance": tolerance}))?, of(&json!({}))?);
-        let within = with.iter().filter(|found| found.is_within).count();
         println!(
-            "| {} | {:.2} | {:.2} | {:.2} | {:.3} | {within} of {} | {:.2} | {:.2} | {:.3} |",
+            "| {} | {:.2} | {:.2} | {} of {} | {:.2} | {:.2} | {:.3} | {:.3} |",
             case.name,
             median(&with, |found| found.least),
             median(&with, |found| found.share),
-            mean(&with, |found| found.cost),
-            mean(&with, |found| found.regret),
+            with.iter().filter(|found| found.is_within).count(),
             with.len(),
-            median(&without, |found| found.share),
+            mean(&with, |found| found.cost),
             mean(&without, |found| found.cost),
+            mean(&with, |found| found.regret),
             mean(&without, |found| found.regret),
         );
     }
@@ -117,35 +115,34 @@ fn play(
     let front = &results.front;
     let buy = front.best_buy(&definition, &results.timings, tolerance);
     let Some((best, buy)) = front.best().zip(buy) else { return Ok(None) };
+    // The best value and the cost of each recorded configuration.
     let scale = case.table.time_scale(setting.mean_job_seconds) * f64::from(case.table.max_resource);
+    let better = |a: f64, b: f64| if case.table.maximize { a.max(b) } else { a.min(b) };
+    let best_of = |values: &[f64]| values.iter().copied().reduce(better).unwrap_or(f64::NAN);
+    let rows = case.table.rows.iter();
+    let rows: Vec<(f64, f64)> = rows
+        .map(|row| (best_of(&row.values), setting.startup_seconds + scale * row.seconds_per_epoch))
+        .collect();
     let row = |configuration: &Configuration| {
-        let nearest = case.table.nearest(&case.table.point(configuration)?, |_| true).unwrap_or(0);
-        Ok((
-            recorded(case, nearest),
-            setting.startup_seconds + scale * case.table.rows[nearest].seconds_per_epoch,
-        ))
+        let nearest = case.table.nearest(&case.table.point(configuration)?, |_| true);
+        Ok(nearest.and_then(|index| rows.get(index).copied()).unwrap_or((f64::NAN, f64::NAN)))
     };
-    let ((best, best_cost), (buy, cost)) =
+    let ((best, best_cost), (value, cost)) =
         (row(&best.configuration).map_err(unusable)?, row(&buy.configuration).map_err(unusable)?);
-    let is_within =
-        |value: f64| if case.table.maximize { value >= best - tolerance } else { value <= best + tolerance };
-    let rows = case.table.rows.iter().enumerate();
-    let within = rows.filter(|(index, _)| is_within(recorded(case, *index)));
-    let least =
-        within.map(|(_, row)| setting.startup_seconds + scale * row.seconds_per_epoch).reduce(f64::min);
+    let trials: Result<Vec<_>, _> = front.iter().map(|point| row(&point.configuration)).collect();
+    let cheapest = |rows: &[(f64, f64)], best: f64| {
+        let close = rows.iter().filter(|(value, _)| (value - best).abs() <= tolerance);
+        close.map(|(_, cost)| *cost).reduce(f64::min)
+    };
+    let dearest = rows.iter().map(|(_, cost)| *cost).fold(0.0, f64::max);
+    let found = cheapest(&trials.map_err(unusable)?, case.observable().best).unwrap_or(dearest);
     Ok(Some(Found {
         regret: case.regret(best),
-        cost: cost / (setting.startup_seconds + setting.mean_job_seconds),
+        cost: found / (setting.startup_seconds + setting.mean_job_seconds),
         share: cost / best_cost,
-        least: least.unwrap_or(best_cost) / best_cost,
-        is_within: is_within(buy),
+        least: cheapest(&rows, best).unwrap_or(best_cost) / best_cost,
+        is_within: (value - best).abs() <= tolerance,
     }))
-}
-
-/// Returns the best recorded value of a row.
-fn recorded(case: &Case, row: usize) -> f64 {
-    let better = |a: f64, b: f64| if case.table.maximize { a.max(b) } else { a.min(b) };
-    case.table.rows[row].values.iter().copied().reduce(better).unwrap_or(f64::NAN)
 }
 
 fn median(found: &[Found], of: impl Fn(&Found) -> f64) -> f64 {

@@ -11,7 +11,12 @@ function renderFront() {
   const share = (trial) => (trial.SecondsPerTraining * trial.InstanceCount) / best;
   const percent = (trial) => (Number.isFinite(share(trial)) ? `${Math.round(100 * share(trial))} %` : "-");
   const note = (trial) =>
-    [trial.Trial === buy?.Trial ? "best buy" : "", trial.Measured ? "measured" : "predicted"].filter(Boolean).join(", ");
+    [
+      trial.Trial === buy?.Trial ? "best buy" : "",
+      trial.SecondsPerTraining === undefined ? "" : trial.Measured ? "measured" : "predicted",
+    ]
+      .filter(Boolean)
+      .join(", ");
   const cells = (trial) =>
     [
       count(trial.Trial),

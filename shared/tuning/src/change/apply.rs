@@ -312,10 +312,7 @@ impl State {
         let timing = Timing::of(definition, trial, &job);
         let goal = Goal::of_job(definition, &job);
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
-        if definition.max_resource().is_none() && job.end() == Some(JobEnd::Completed) {
-            trial.whole_ms =
-                job.ended().zip(job.started()).map(|(ended, started)| (ended - started).or_zero());
-        }
+        trial.note_whole(definition, &job);
         let size = definition.job.size(job.order.instances);
         let size = (!definition.job.sizes.is_empty()).then_some(size);
         self.results.timings.record(goal, size, timing);

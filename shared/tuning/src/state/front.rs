@@ -7,7 +7,8 @@ use search::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
-use crate::log::fact::JobKey;
+use crate::job::Job;
+use crate::log::fact::{JobEnd, JobKey};
 use crate::trial::Trial;
 use crate::trial::timing::{Timing, Timings};
 use crate::unit::epochs::Epochs;
@@ -33,7 +34,7 @@ pub struct FrontPoint {
     /// See [`Trial::time`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Millis>,
-    /// Whether it trained all epochs, so that its time is measured and not predicted.
+    /// Whether it trained all epochs, so that its pace is measured over all of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_measured: bool,
     /// Its hyperparameters.
@@ -54,10 +55,10 @@ impl Training {
     /// a start-up, and counts alone until a job has shown one.
     pub fn of(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> Self {
         let time = match definition.max_resource() {
-            Some(all) => {
+            Some(all) if all > Epochs::ONE => {
                 timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail()
             }
-            None => time,
+            Some(_) | None => time,
         };
         Self { size, time }
     }
@@ -70,13 +71,25 @@ impl Training {
 }
 
 impl Trial {
-    /// Returns the time of an epoch of the trial as far as its log shows it. In a tuning without `MaxResource`, returns
-    /// the time of the whole training, once a job has completed it.
+    /// Returns the time of an epoch of the trial as far as its log shows it. Without `MaxResource`, or if that is 1, returns
+    /// the time of the whole training, once a job has completed it without an interruption.
     pub fn time(&self, definition: &Definition) -> Option<Millis> {
         match definition.max_resource() {
-            Some(Epochs::ONE) => Some(Millis::ZERO),
-            Some(_) => self.job().and_then(|job| Timing::of(definition, self, job).epoch).max(self.epoch_ms),
-            None => self.whole_ms,
+            Some(all) if all > Epochs::ONE => {
+                self.job().and_then(|job| Timing::of(definition, self, job).epoch).max(self.epoch_ms)
+            }
+            Some(_) | None => self.whole_ms,
+        }
+    }
+
+    /// Keeps the time of a job that trained from the beginning to its end. A job that continues from a checkpoint shows
+    /// only a part of it.
+    pub(crate) fn note_whole(&mut self, definition: &Definition, job: &Job) {
+        let is_whole =
+            job.end() == Some(JobEnd::Completed) && job.order.attempt == 1 && job.interruptions() == 0;
+        if is_whole && definition.max_resource().is_none_or(|all| all == Epochs::ONE) {
+            self.whole_ms =
+                job.ended().zip(job.started()).map(|(ended, started)| (ended - started).or_zero());
         }
     }
 }
@@ -133,10 +146,16 @@ impl Front {
     /// Returns the points of which no other one, also of another size, has a value as good and a training as cheap; the
     /// best value first.
     pub fn across_sizes(&self, definition: &Definition, timings: &Timings) -> Vec<&FrontPoint> {
+        let cost = |point: &FrontPoint| point.instance_ms(definition, timings);
+        let mut points: Vec<(u64, &FrontPoint)> = self.0.iter().map(|point| (cost(point), point)).collect();
+        // Of equal values the cheapest comes first.
+        points.sort_by(|(cost, a), (other, b)| {
+            let is_equal = a.value.to_bits() == b.value.to_bits();
+            if is_equal { cost.cmp(other) } else { a.compare(b, definition.direction()) }
+        });
         let mut cheapest = u64::MAX;
         let mut front = Vec::new();
-        for point in &self.0 {
-            let cost = point.instance_ms(definition, timings);
+        for (cost, point) in points {
             if front.is_empty() || cost < cheapest {
                 front.push(point);
                 cheapest = cost;
@@ -170,7 +189,7 @@ impl Front {
             value,
             resource,
             time: trial.time(definition),
-            is_measured: definition.max_resource().is_none_or(|all| trial.resource() >= all),
+            is_measured: false,
             configuration: trial.configuration.clone(),
         };
         if let Some(index) = self.0.iter().position(|point| point.job.trial == job.trial) {
@@ -181,6 +200,8 @@ impl Front {
             }
             new.time = new.time.or(known.time);
         }
+        let has_all = definition.max_resource().is_none_or(|all| trial.resource() >= all);
+        new.is_measured = has_all && new.time.is_some();
         let own = size(&new);
         if self.0.iter().any(|point| size(point) == own && point.covers(&new, direction)) {
             return;
@@ -189,11 +210,37 @@ impl Front {
         self.0.push(new);
         self.0.sort_by(|a, b| a.compare(b, direction));
         if self.0.len() > FRONT_POINTS_MAX {
-            // The best of each size stays.
-            let worst = self.0.iter().rposition(|point| {
-                self.0.iter().find(|best| size(best) == size(point)).is_some_and(|best| best.job != point.job)
-            });
-            self.0.remove(worst.unwrap_or(FRONT_POINTS_MAX));
+            self.thin_out(definition);
+        }
+    }
+
+    /// Removes a point that is no best buy: the worst one outside the tolerance; without one, a point of the size with most
+    /// points, where it leaves the smallest gap. The best of a size stays, and its fastest as long as it can.
+    fn thin_out(&mut self, definition: &Definition) {
+        let size = |point: &FrontPoint| definition.size_of(&point.configuration);
+        let is_best = |point: &FrontPoint| {
+            self.0.iter().find(|best| size(best) == size(point)).is_some_and(|best| best.job == point.job)
+        };
+        let outside = definition.best_buy.zip(self.best()).and_then(|(buy, best)| {
+            let is_outside = |point: &FrontPoint| !is_within(point.value, best.value, buy.tolerance);
+            self.0.iter().rposition(|point| is_outside(point) && !is_best(point))
+        });
+        if let Some(index) = outside {
+            self.0.remove(index);
+            return;
+        }
+        let of_size = |own: SizeId| -> Vec<usize> {
+            let points = self.0.iter().enumerate().filter(|(_, point)| size(point) == own);
+            points.map(|(index, _)| index).collect()
+        };
+        let most = definition.job.all_sizes().map(of_size).max_by_key(Vec::len).unwrap_or_default();
+        let time = |index: &usize| self.0.get(*index).and_then(|point| point.time).unwrap_or(Millis::MAX);
+        let gaps = most.windows(3).filter_map(|around| match around {
+            [slower, own, faster] => Some((time(slower) - time(faster), *own)),
+            _ => None,
+        });
+        if let Some(index) = gaps.min().map(|(_, own)| own).or(most.last().copied()) {
+            self.0.remove(index);
         }
     }
 }

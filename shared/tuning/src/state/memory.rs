@@ -83,6 +83,8 @@ impl Search {
         }
         if let Some(mut observation) = self.observation(definition, timings, number, trial) {
             observation.best = observation.best.filter(|_| counts);
+            // A failure is cheap.
+            observation.cost = observation.cost.filter(|_| counts);
             let maximize = definition.direction() == Direction::Maximize;
             self.history.record(number.0, observation, maximize);
         }

@@ -158,7 +158,7 @@ pub const STEP_ROWS_BYTES: usize = 3_500_000;
 /// The number of curve points kept in a summary.
 pub const CURVE_POINTS_KEPT: usize = 200;
 
-/// The number of points kept of the front of value against cost: more than a request can have cluster sizes.
+/// The number of points kept of the front of value against cost. A request has at most 30 cluster sizes.
 pub const FRONT_POINTS_MAX: usize = 32;
 
 /// The levels of a cap for which a notice is published, in percent; the last means that no further job fits.

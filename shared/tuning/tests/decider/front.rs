@@ -75,6 +75,38 @@ fn played(definition: &Definition, trials: &[(u32, i64)]) -> Run {
     run
 }
 
+#[test]
+fn a_long_front_keeps_its_best_and_its_cheapest_trial() {
+    let definition = buying(random(100, 1), 1_000.0, false);
+    let trials: Vec<(u32, i64)> = (1..=50).map(|rank| (rank, i64::from(rank))).collect();
+    let run = played(&definition, &trials);
+    let results = &run.state.results;
+    let numbers: Vec<u32> = results.front.iter().map(|point| point.job.trial.0).collect();
+    assert_eq!((numbers.len(), numbers[0], numbers[31]), (32, 49, 0));
+    let buy = results.front.best_buy(&definition, &results.timings, 1_000.0);
+    assert_eq!(buy.map(|point| point.job.trial), Some(TrialId(0)));
+}
+
+#[test]
+fn a_long_front_keeps_a_best_buy_that_is_nearly_as_cheap() {
+    let definition = buying(random(100, 1), 40.0, false);
+    let trials: Vec<(u32, i64)> = (1..=50).map(|rank| (rank, i64::from(rank))).collect();
+    let run = played(&definition, &trials);
+    let results = &run.state.results;
+    // The value 10 is 40 below the best one, and its job took 10 s.
+    let buy = results.front.best_buy(&definition, &results.timings, 40.0).unwrap();
+    assert!((9..12).contains(&buy.job.trial.0), "{buy:?}");
+}
+
+#[test]
+fn with_one_epoch_the_time_of_the_job_is_that_of_the_training() {
+    let one = Definition { strategy: comparing(1, 1, 3), ..buying(jobs(100, 1), 2.0, false) };
+    let run = played(&one, &[(5, 7), (4, 2), (1, 1)]);
+    let results = &run.state.results;
+    let buy = results.front.best_buy(&one, &results.timings, 2.0);
+    assert_eq!(buy.map(|point| point.job.trial), Some(TrialId(1)));
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 

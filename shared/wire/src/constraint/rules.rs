@@ -34,7 +34,7 @@ pub static RULES: &[Rule] = &[
     rule("resource_order", "MinResource <= MaxResource <= 20000", strategy::resource_order),
     rule("promotion", "RungExecution Promote requires Hyperband and ResourceHyperParameter", strategy::promotion),
     rule("scheduling", "Scheduling Synchronous requires RungExecution Promote", strategy::scheduling),
-    rule("refit", "Refit Best requires MaxNumberOfTrainingJobs >= 2", strategy::refit),
+    rule("refit", "Refit requires MaxNumberOfTrainingJobs >= 2", strategy::refit),
     rule("best_buy", "Refit BestBuy requires ValueTolerance", strategy::best_buy),
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off with Hyperband", strategy::early_stopping),
     rule("needs_jobs", "Bayesian and Random require MaxNumberOfTrainingJobs", strategy::needs_jobs),

@@ -39,15 +39,15 @@ pub struct FrontTrial {
     /// Instances of its training jobs.
     pub instance_count: u32,
     /// Billed time of a training to `MaxResource`, in seconds: the median start-up, all epochs in the time that this trial
-    /// needs for one, and the median end. Without `MaxResource`, the running time of its training job. `None` before the
-    /// trial shows it.
+    /// needs for one, and the median end. Without `MaxResource`, or if that is 1, the running time of its training job.
+    /// `None` before the trial shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds_per_training: Option<f64>,
     /// Cost of that time on the first instance type.
     #[serde(with = "optional_dollars", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub usd_per_training: Option<MicroUsd>,
-    /// Whether it trained all epochs. Otherwise, its time is predicted.
+    /// Whether its pace is measured over all epochs. Otherwise, its time is predicted.
     pub measured: bool,
     /// Its hyperparameters.
     pub tuned_hyper_parameters: BTreeMap<String, String>,
