@@ -238,6 +238,17 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 Choices { cap_jobs: Some(8.0), max_jobs: 30, max_runtime_seconds: 7_200, ..Choices::plain() };
             made(plan(&[(Kind::JobHangs, 0.3)]), &capped)
         }
+        // Programs that count from their start are interrupted between their epochs.
+        Mutation::OffsetUnproven => {
+            let counting = Choices {
+                epochs: Epochs::PerAttempt,
+                hyperband: Some((1, 9, 3)),
+                max_jobs: 30,
+                max_wait_seconds: Some(14_400),
+                ..Choices::plain()
+            };
+            made(Plan { epoch_ms: 120_000, ..plan(&[(Kind::JobInterrupted, 0.6)]) }, &counting)
+        }
         // Few attempts are allowed, and the jobs suffice for more.
         Mutation::AttemptsWithoutLimit => {
             let impatient = Choices { max_interruptions: 1, max_jobs: 30, ..Choices::plain() };
