@@ -238,6 +238,25 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 Choices { cap_jobs: Some(8.0), max_jobs: 30, max_runtime_seconds: 7_200, ..Choices::plain() };
             made(plan(&[(Kind::JobHangs, 0.3)]), &capped)
         }
+        // Few attempts are allowed, and the jobs suffice for more.
+        Mutation::AttemptsWithoutLimit => {
+            let impatient = Choices { max_interruptions: 1, max_jobs: 30, ..Choices::plain() };
+            made(plan(&[(Kind::JobServiceError, 0.9)]), &impatient)
+        }
+        _ => situation_of_restarts(mutation, seed),
+    }
+}
+
+/// Like [`situation`], for programs and functions that start again.
+fn situation_of_restarts(mutation: Mutation, seed: u64) -> Run {
+    let made = |plan: Plan, choices: &Choices| made(seed, plan, choices);
+    match mutation {
+        // Enough steps for a snapshot, and crashes after which it is read.
+        Mutation::SnapshotOffByOne => {
+            let many =
+                Choices { max_jobs: 80, hyperband: Some((1, 9, 3)), max_parallel: 8, ..Choices::plain() };
+            made(plan(&[(Kind::CrashAfter, 0.05)]), &many)
+        }
         // Programs that count from their start are interrupted between their epochs.
         Mutation::OffsetUnproven => {
             let counting = Choices {
@@ -248,11 +267,6 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
                 ..Choices::plain()
             };
             made(Plan { epoch_ms: 120_000, ..plan(&[(Kind::JobInterrupted, 0.6)]) }, &counting)
-        }
-        // Few attempts are allowed, and the jobs suffice for more.
-        Mutation::AttemptsWithoutLimit => {
-            let impatient = Choices { max_interruptions: 1, max_jobs: 30, ..Choices::plain() };
-            made(plan(&[(Kind::JobServiceError, 0.9)]), &impatient)
         }
         _ => Run::drawn(seed),
     }
