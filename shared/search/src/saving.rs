@@ -5,9 +5,9 @@
 //! constraint). A second Gaussian process models the logarithm of the cost. So a saving is a share of the cost of the
 //! best buy, which is the cheapest known configuration within the tolerance.
 //!
-//! The better the values have been for how long, the less a better one is expected: the share of the draws that look for
-//! a lower cost is the share of the trials since the first one within the tolerance, but not all of them: the first trial
-//! may have been good already.
+//! The longer no trial has improved the best value by more than the tolerance, the less such an improvement is expected.
+//! So the share of the draws that look for a lower cost is that of the trials since the first one within the tolerance. It
+//! is less than 1, because the first trial may be good.
 
 use crate::history::{Saved, View};
 use crate::linear::IsCategory;
@@ -36,8 +36,9 @@ impl Within {
         let tolerance = view.tolerance()?;
         let sign = if view.maximize() { 1.0 } else { -1.0 };
         let values: Vec<Option<f64>> = view.values().into_iter().map(|value| Some(sign * value?)).collect();
-        let worst = values.iter().copied().flatten().reduce(f64::max)? - tolerance;
-        let is_within = |value: &Option<f64>| value.is_some_and(|value| value >= worst);
+        let best = values.iter().copied().flatten().reduce(f64::max)?;
+        // As `hyperband::ranking::is_within`.
+        let is_within = |value: &Option<f64>| value.is_some_and(|value| best - value <= tolerance);
         let costs = view.costs();
         let within = values.iter().zip(&costs).filter(|(value, _)| is_within(value));
         let best_buy = within.filter_map(|(_, cost)| *cost).reduce(f64::min)?;
@@ -45,7 +46,7 @@ impl Within {
         let since = values.iter().skip_while(|value| !is_within(value)).count();
         Some(Self {
             best_buy,
-            worst: sign * worst,
+            worst: sign * (best - tolerance),
             share: (trials(since) / trials(values.len())).min(SHARE_MAX),
         })
     }

@@ -79,6 +79,16 @@ fn a_draw_that_saves_says_so_and_the_others_do_not() {
     assert_eq!(saved_by(&search(1, None, true)), []);
 }
 
+/// The first trial was within the tolerance, so every draw of the model looked for a lower cost.
+#[test]
+fn regression_a_good_first_trial_leaves_draws_for_better_values() {
+    let trials = search(3, Some(100.0), true);
+    let model = trials.iter().filter(|trial| matches!(trial.origin, Origin::Model { .. })).count();
+    let better =
+        trials.iter().filter(|trial| matches!(trial.origin, Origin::Model { saved: None, .. })).count();
+    assert!(better >= 5 && model > 2 * better, "{better} of {model} draws look for a better value");
+}
+
 #[test]
 fn costs_without_a_tolerance_and_a_tolerance_without_costs_change_no_draw() {
     let plain = search(2, None, false);

@@ -253,6 +253,11 @@ impl Checker {
         }
     }
 
+    /// Returns whether a promise was broken.
+    pub(crate) fn is_violated(&self) -> bool {
+        !self.violations.is_empty()
+    }
+
     /// Records a violated promise.
     pub(crate) fn violation(&mut self, now: i64, message: &str) {
         if self.violations.len() < VIOLATIONS_MAX {

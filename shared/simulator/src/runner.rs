@@ -32,6 +32,9 @@ use crate::world::{Shared, World, lock};
 
 /// How long an idle stack is played after all tunings have ended, so that idle minutes are checked, in ms.
 const IDLE_MS: i64 = 4 * HOUR;
+/// A history has at most this many events, and so many for each job.
+const EVENTS_MIN: u64 = 200_000;
+const EVENTS_PER_JOB: u64 = 20_000;
 /// How much of that time counts in the tally, in ms.
 const COUNTED_IDLE_MS: i64 = 2 * HOUR;
 
@@ -148,13 +151,24 @@ impl Runner {
 
     fn run(mut self, seed: u64) -> History {
         let limit = self.prepare();
+        let most = self.events_max();
         let mut counted = false;
         loop {
+            if self.events >= most {
+                let mut world = lock(&self.world);
+                let now = world.now;
+                world.check.violation(now, &format!("P3: the history is not over after {most} events"));
+                break;
+            }
             let next = lock(&self.world).queue.pop();
             let Some((at, event)) = next.filter(|(at, _)| *at <= limit) else { break };
             lock(&self.world).now = at;
             self.events += 1;
             self.step(event);
+            // What follows a violation shows nothing, and may have no end.
+            if lock(&self.world).check.is_violated() {
+                break;
+            }
             let idle_ms = self.idle_since.map_or(0, |since| at - since);
             if idle_ms < COUNTED_IDLE_MS {
                 let mut world = lock(&self.world);
@@ -176,8 +190,17 @@ impl Runner {
             }
         }
         let mut world = lock(&self.world);
-        check::end::check(&mut world);
+        if !world.check.is_violated() {
+            check::end::check(&mut world);
+        }
         History::of(seed, self.events, &mut world)
+    }
+
+    /// Returns the number of events by which the history must be over: many times that of any history so far. A function
+    /// that repeats its work without end would fill the time up to the limit.
+    fn events_max(&self) -> u64 {
+        let jobs = lock(&self.world).cases.iter().map(|case| u64::from(case.jobs_max())).sum::<u64>();
+        EVENTS_MIN + jobs * EVENTS_PER_JOB
     }
 
     /// Puts the first events into the queue. Returns the time by which the history must be over.

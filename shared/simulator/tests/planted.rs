@@ -251,12 +251,6 @@ fn situation_of_judgement(mutation: Mutation, seed: u64) -> Run {
 fn situation_of_restarts(mutation: Mutation, seed: u64) -> Run {
     let made = |plan: Plan, choices: &Choices| made(seed, plan, choices);
     match mutation {
-        // Enough steps for a snapshot, and crashes after which it is read.
-        Mutation::SnapshotOffByOne => {
-            let many =
-                Choices { max_jobs: 80, hyperband: Some((1, 9, 3)), max_parallel: 8, ..Choices::plain() };
-            made(plan(&[(Kind::CrashAfter, 0.05)]), &many)
-        }
         // Programs that count from their start are interrupted between their epochs.
         Mutation::OffsetUnproven => {
             let counting = Choices {

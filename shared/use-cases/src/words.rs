@@ -42,8 +42,8 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
             });
             let saved = saved.map(|Saved { cost, within }| {
                 format!(
-                    ". It looked for a lower cost: {:.0} % of the cheapest one within the tolerance. The value is within \
-                     it with probability {within:.2}",
+                    ". It looked for a lower cost: it expected {:.0} % of the lowest one within the tolerance, and a value \
+                     within it with probability {within:.2}",
                     100.0 * cost
                 )
             });

@@ -1,12 +1,12 @@
 //! `cargo run --release -p benchmark --example best_buy -- [OPTIONS]` plays tunings with and without `ValueTolerance` in
 //! virtual time, and prints what their best buys cost as a table in Markdown.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+#![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
 use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
-use benchmark::error::BenchmarkError;
+use benchmark::error::{BenchmarkError, exit};
 use benchmark::play::{in_threads, parse_seeds};
 use benchmark::tables::cases;
 use clap::Parser;
@@ -58,13 +58,7 @@ struct Found {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {

@@ -1,12 +1,12 @@
 //! `cargo run --release -p benchmark --example counts -- [OPTIONS]` compares one tuning that searches over all cluster
 //! sizes of a table with one tuning for each size, of the same number of training jobs in total.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+#![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
 use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
-use benchmark::error::BenchmarkError;
+use benchmark::error::{BenchmarkError, exit};
 use benchmark::play::{in_threads, parse_seeds};
 use benchmark::report::Estimate;
 use benchmark::tables::counts;
@@ -40,13 +40,7 @@ struct Pair {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {

@@ -1,13 +1,13 @@
 //! `cargo run --release -p benchmark --example warm_start -- [OPTIONS]` plays tunings with and without a parent in virtual
 //! time, and prints their regrets as a table in Markdown.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+#![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
-use benchmark::error::BenchmarkError;
+use benchmark::error::{BenchmarkError, exit};
 use benchmark::play::parse_seeds;
 use benchmark::report::Estimate;
 use benchmark::tables::cases_with;
@@ -52,13 +52,7 @@ enum Kind {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {

@@ -1,6 +1,7 @@
 //! Why a benchmark cannot be played.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use curves::TableError;
 use thiserror::Error;
@@ -55,4 +56,16 @@ pub enum BenchmarkError {
         /// All names.
         known: String,
     },
+}
+
+/// Returns the exit code of a program, and prints the error of one that failed.
+#[expect(clippy::print_stderr, reason = "for command-line programs")]
+pub fn exit(done: Result<(), BenchmarkError>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }

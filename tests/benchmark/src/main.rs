@@ -1,11 +1,11 @@
 //! `cargo run --release -p benchmark -- [OPTIONS]` plays tunings of the controller and of other methods in virtual
 //! time, and prints their regrets as tables in Markdown or as lines of JSON.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
+#![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
 use std::ops::Range;
 use std::process::ExitCode;
 
-use benchmark::error::BenchmarkError;
+use benchmark::error::{BenchmarkError, exit};
 use benchmark::peers::Peers;
 use benchmark::play::{Method, parse_seeds, play_all};
 use benchmark::report::{overall, report};
@@ -67,13 +67,7 @@ fn parse_noise(text: &str) -> Result<f64, String> {
 }
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {

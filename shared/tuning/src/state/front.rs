@@ -41,33 +41,21 @@ pub struct FrontPoint {
     pub configuration: Configuration,
 }
 
-/// What one training of all epochs of a configuration takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Training {
-    /// The instances.
-    pub size: SizeId,
-    /// The billed time of each instance.
-    pub time: Millis,
+/// Returns the billed time of one training of all epochs on this cluster size, in a trial with this [`Trial::time`]. The
+/// first epoch is part of a start-up, and counts alone until a job has shown one.
+pub fn training(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> Millis {
+    match definition.max_resource() {
+        Some(all) if all > Epochs::ONE => {
+            timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail()
+        }
+        Some(_) | None => time,
+    }
 }
 
-impl Training {
-    /// Returns what a training takes on this cluster size, in a trial with this [`Trial::time`]. The first epoch is part of
-    /// a start-up, and counts alone until a job has shown one.
-    pub fn of(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> Self {
-        let time = match definition.max_resource() {
-            Some(all) if all > Epochs::ONE => {
-                timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail()
-            }
-            Some(_) | None => time,
-        };
-        Self { size, time }
-    }
-
-    /// Returns its time summed over its instances, in milliseconds. The cost is proportional to it.
-    pub fn instance_ms(self, definition: &Definition) -> u64 {
-        let instances = definition.job.instances(ChoiceId(self.size.0)).count;
-        self.time.0.unsigned_abs().saturating_mul(u64::from(instances))
-    }
+/// Like [`training`], summed over the instances, in milliseconds. The cost is proportional to it.
+pub(crate) fn instance_ms(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> u64 {
+    let instances = definition.job.instances(ChoiceId(size.0)).count;
+    training(definition, timings, size, time).0.unsigned_abs().saturating_mul(u64::from(instances))
 }
 
 impl Trial {
@@ -95,14 +83,10 @@ impl Trial {
 }
 
 impl FrontPoint {
-    /// Returns what a training of all epochs takes; `None` while the trial shows no time.
-    pub fn training(&self, definition: &Definition, timings: &Timings) -> Option<Training> {
-        Some(Training::of(definition, timings, definition.size_of(&self.configuration), self.time?))
-    }
-
-    /// See [`Training::instance_ms`]; the greatest number while the trial shows no time.
+    /// See [`instance_ms`]; the greatest number while the trial shows no time.
     fn instance_ms(&self, definition: &Definition, timings: &Timings) -> u64 {
-        self.training(definition, timings).map_or(u64::MAX, |training| training.instance_ms(definition))
+        let size = definition.size_of(&self.configuration);
+        self.time.map_or(u64::MAX, |time| instance_ms(definition, timings, size, time))
     }
 
     fn compare(&self, other: &Self, direction: Direction) -> Ordering {

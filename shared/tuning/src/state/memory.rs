@@ -10,7 +10,7 @@ use search::{Observation, Place, Suggestion, View};
 
 use crate::definition::Definition;
 use crate::state::State;
-use crate::state::front::Training;
+use crate::state::front::instance_ms;
 use crate::state::search::Search;
 use crate::trial::Trial;
 use crate::trial::timing::Timings;
@@ -63,7 +63,7 @@ impl Search {
         let by_model = trial.by_model || known.is_some_and(|known| known.by_model);
         let cost = definition.best_buy.and_then(|_| {
             let (size, time) = (definition.size_of(&trial.configuration), trial.time(definition)?);
-            Some(Training::of(definition, timings, size, time).instance_ms(definition))
+            Some(instance_ms(definition, timings, size, time))
         });
         let cost = cost.or_else(|| known.and_then(|known| known.cost));
         Some(Observation { place, best: values.reduce(better), early, cost, by_model })

@@ -55,6 +55,11 @@ fn a_tolerance_without_its_refit_changes_no_refit() {
 
 /// Plays trials that run to their own end, each with a value and a running time.
 fn played(definition: &Definition, trials: &[(u32, i64)]) -> Run {
+    interrupted(definition, trials, |_| 0)
+}
+
+/// Like [`played`], with interruptions of each trial.
+fn interrupted(definition: &Definition, trials: &[(u32, i64)], interruptions: fn(u32) -> u32) -> Run {
     let mut run = Run::new(definition);
     run.take(&[submitted()]);
     let mut now = 0;
@@ -67,7 +72,7 @@ fn played(definition: &Definition, trials: &[(u32, i64)]) -> Run {
             ended: Some(at(now + seconds)),
             billable_seconds: 60,
             message: None,
-            interruptions: 0,
+            interruptions: interruptions(trial),
         };
         now += seconds;
         run.take(&[recorded(now, fact)]);
@@ -96,6 +101,16 @@ fn a_long_front_keeps_a_best_buy_that_is_nearly_as_cheap() {
     // The value 10 is 40 below the best one, and its job took 10 s.
     let buy = results.front.best_buy(&definition, &results.timings, 40.0).unwrap();
     assert!((9..12).contains(&buy.job.trial.0), "{buy:?}");
+}
+
+/// A job that continues from a checkpoint shows only a part of the time.
+#[test]
+fn regression_an_interrupted_job_does_not_show_the_time_of_a_training() {
+    let definition = buying(random(100, 1), 10.0, false);
+    let run = interrupted(&definition, &[(5, 7), (4, 2)], |trial| trial);
+    let results = &run.state.results;
+    let times: Vec<_> = results.front.iter().map(|point| point.time.map(|time| time.0)).collect();
+    assert_eq!(times, [Some(7_000)], "the second trial is worse, and its time is unknown");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use tuning::definition::Definition;
 use tuning::state::State;
-use tuning::state::front::{FrontPoint, Training};
+use tuning::state::front::{FrontPoint, training};
 use tuning::state::results::Results;
+use tuning::trial::timing::Timings;
 use tuning::unit::ids::{ChoiceId, SizeId};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::{Millis, Time};
@@ -16,7 +17,7 @@ pub(super) fn costs(tuning: &Tuning, state: &State) -> Costs {
     let Tuning { id, definition, .. } = tuning;
     let Results { front, timings, .. } = &state.results;
     let best_buy = definition.best_buy.and_then(|buy| front.best_buy(definition, timings, buy.tolerance));
-    let shown = |point: &FrontPoint| shown(id, definition, point, point.training(definition, timings));
+    let shown = |point: &FrontPoint| shown(id, definition, timings, point);
     Costs {
         cluster_sizes: sizes(definition, &state.results),
         front: front.across_sizes(definition, timings).into_iter().map(shown).collect(),
@@ -32,32 +33,33 @@ fn sizes(definition: &Definition, results: &Results) -> Vec<ClusterSize> {
     let row = |(index, count): (usize, &u32)| {
         let size = SizeId::at(index);
         let epoch = timings.epoch(size);
-        let training = definition.max_resource().and(epoch);
-        let training = training.map(|epoch| Training::of(definition, timings, size, epoch));
+        let time = definition.max_resource().and(epoch);
+        let time = time.map(|epoch| training(definition, timings, size, epoch));
         ClusterSize {
             instance_count: *count,
             trials: trials_by_size.get(index).copied().unwrap_or_default(),
             best_value: front.best_of(definition, size).and_then(finite),
             seconds_per_epoch: epoch.map(seconds),
             usd_per_epoch: epoch.and_then(|epoch| cost(definition, size, epoch)),
-            seconds_per_training: training.map(|training| seconds(training.time)),
-            usd_per_training: training.and_then(|training| cost(definition, size, training.time)),
+            seconds_per_training: time.map(seconds),
+            usd_per_training: time.and_then(|time| cost(definition, size, time)),
             speed_up: alone.zip(epoch).map(|(alone, epoch)| seconds(alone) / seconds(epoch)).and_then(finite),
         }
     };
     definition.job.sizes.iter().enumerate().map(row).collect()
 }
 
-fn shown(id: &str, definition: &Definition, point: &FrontPoint, training: Option<Training>) -> FrontTrial {
+fn shown(id: &str, definition: &Definition, timings: &Timings, point: &FrontPoint) -> FrontTrial {
     let size = definition.size_of(&point.configuration);
+    let time = point.time.map(|time| training(definition, timings, size, time));
     FrontTrial {
         training_job_name: training_job_name(id, point.job),
         trial: point.job.trial.0,
         value: point.value,
         resource: point.resource.0,
         instance_count: definition.job.instances(ChoiceId(size.0)).count,
-        seconds_per_training: training.map(|training| seconds(training.time)),
-        usd_per_training: training.and_then(|training| cost(definition, size, training.time)),
+        seconds_per_training: time.map(seconds),
+        usd_per_training: time.and_then(|time| cost(definition, size, time)),
         measured: point.is_measured,
         tuned_hyper_parameters: point.configuration.0.clone(),
     }
