@@ -4,6 +4,7 @@ use tuning::unit::ids::TrialId;
 
 use crate::case::Epochs;
 use crate::fault::Kind;
+use crate::plan::Order;
 use crate::world::World;
 use crate::world::program::Program;
 
@@ -97,6 +98,7 @@ impl World {
             jobs.iter().any(|job| job.now.status == "Completed" && self.check.may_lack_lines(id, job.key));
         let disturbs = |kind: &&Kind| self.faults.can_strike(**kind) && !IN_ORDER.contains(kind);
         let all_known = !Kind::ALL.iter().any(|kind| disturbs(&kind))
+            && self.plan.order == Order::Natural
             && self.plan.stream_outage.is_none()
             && jobs.len() == 1;
         let right = if !absolute {

@@ -179,7 +179,10 @@ impl World {
     /// Checks that an ended tuning has no running job and no kept instances, and that it booked the bills shown to it.
     fn check_ended_tuning(&mut self, id: &str) {
         let jobs = self.training.jobs.iter().enumerate();
+        // A job that was settled in full has paid for the instances that it may keep, whenever it ends.
+        let is_open = |key| self.check.booked_seconds(id, key).is_some();
         let kept = jobs.filter(|(index, job)| job.id == id && self.training.keeps(*index, self.now));
+        let kept = kept.filter(|(_, job)| is_open(job.key));
         let kept: Vec<_> = kept.map(|(_, job)| job.key.to_string()).collect();
         if !kept.is_empty() {
             self.check.violation(
