@@ -1,7 +1,7 @@
 //! The launch of a job: spot or on demand, the choice of instances, its price; and the reason when it differs from the
 //! request. Computed from the recorded facts and rulings, with times and bounds of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use search::Configuration;
 use tuning::definition::{INSTANCE_COUNT, JobLimits};
@@ -22,6 +22,8 @@ pub(super) struct Launches {
     now: i64,
     /// Time until which each choice is not used, in ms.
     short_until: BTreeMap<ChoiceId, i64>,
+    /// The choices whose quota is known to be too small for a job.
+    below_need: BTreeSet<ChoiceId>,
     trials: BTreeMap<TrialId, Fallbacks>,
     /// A new trial that waits for its start, and its configuration.
     drawn: Option<(TrialId, Configuration)>,
@@ -62,11 +64,26 @@ impl Book {
         self.launches.now = self.launches.now.max(at);
     }
 
-    /// Returns the first choice with capacity for a trial of this size; without one, the choice that is usable first.
+    /// Returns the first choice with capacity for a trial of this size, if possible one whose quota is not known to be too
+    /// small for a job; without one, the choice that is usable first.
     fn next_choice(&self, size: Option<u32>) -> ChoiceId {
         let choices = || self.case.choices_of(size);
         let soonest = choices().min_by_key(|choice| self.launches.short_until.get(choice).copied());
-        choices().find(|choice| !self.launches.is_short(*choice)).or(soonest).unwrap_or_default()
+        let free = || choices().filter(|choice| !self.launches.is_short(*choice));
+        let fits = |choice: &ChoiceId| !self.launches.below_need.contains(choice);
+        free().find(fits).or(free().next()).or(soonest).unwrap_or_default()
+    }
+
+    /// Records whether an answer about a limit shows that the quota of a choice is too small for a job.
+    pub(super) fn note_quota(&mut self, launch: Launch, reason: &str) {
+        // On demand, a tuning on spot has another quota.
+        if launch.on_demand && self.case.choices.max_wait_seconds.is_some() {
+            return;
+        }
+        self.launches.below_need.remove(&launch.instances);
+        if reason.contains("request delta of") && self.case.quota(launch.instances).is_err() {
+            self.launches.below_need.insert(launch.instances);
+        }
     }
 
     /// Checks an ordered job: its choice of instances, spot or on demand, and its reservation.

@@ -83,10 +83,11 @@ impl Book {
                 job.no_retry = true;
             }
             Fact::JobStopRequested { .. } => (job.stop_requested, job.no_retry) = (true, true),
-            Fact::ActionDeferred { quota_exceeded: true, .. } if !job.seen => {
+            Fact::ActionDeferred { quota_exceeded: true, reason, .. } if !job.seen => {
                 job.limited = true;
-                let choice = job.launch.instances;
-                self.mark_short(choice);
+                let (launch, reason) = (job.launch, reason.clone());
+                self.mark_short(launch.instances);
+                self.note_quota(launch, &reason);
             }
             Fact::TuningSubmitted
             | Fact::StopRequested

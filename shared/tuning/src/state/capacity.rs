@@ -285,15 +285,20 @@ pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
     definition.job.spot && definition.spot_fallback && !job.order.on_demand
 }
 
-/// Returns the instance choice for the next job of a cluster size: the first that does not lack capacity, else the one
-/// that is asked again soonest.
+/// Returns the instance choice for the next job of a cluster size: the first that does not lack capacity, if possible
+/// one whose quota is not known to be too small; else the one that is asked again soonest.
 pub(crate) fn choice(definition: &Definition, state: &State, size: SizeId) -> ChoiceId {
     let until = |choice: &ChoiceId| {
         state.capacity.no_capacity_until.get(choice.index()).copied().unwrap_or(Time::MIN)
     };
-    let mut choices = definition.job.choices_of(size);
-    let available = choices.find(|choice| until(choice) <= state.now);
-    available.or_else(|| definition.job.choices_of(size).min_by_key(until)).unwrap_or_default()
+    let available = || definition.job.choices_of(size).filter(|choice| until(choice) <= state.now);
+    // The memory of a refused start may end before the next type was tried.
+    let fits = |choice: &ChoiceId| !state.capacity.is_below_need(*choice);
+    available()
+        .find(fits)
+        .or_else(|| available().next())
+        .or_else(|| definition.job.choices_of(size).min_by_key(until))
+        .unwrap_or_default()
 }
 
 /// Returns whether there are several instance choices and `choice` is not known to lack capacity.

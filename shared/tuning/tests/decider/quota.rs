@@ -7,6 +7,7 @@ use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::Ruling;
 
+use crate::spot::three_choices;
 use crate::support::build::*;
 use crate::support::check_next;
 use crate::support::run::Run;
@@ -175,4 +176,19 @@ fn a_quota_on_demand_below_one_job_fails_a_tuning_without_other_jobs() {
         matches!(rulings.first(), Some(Ruling::TuningEnding { why: EndReason::Failed(_) })),
         "{rulings:?}"
     );
+}
+
+/// Slow deliveries ended the memory of the refusal before the trial continued, and the first type was asked until the wait
+/// for a quota expired.
+#[test]
+fn a_type_whose_quota_is_too_small_is_asked_again_only_after_the_others() {
+    let mut definition = three_choices();
+    definition.limits.max_parallel = 1;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[answered(5, job(0), 0, 1)]);
+    // Longer than a choice counts as lacking capacity.
+    run.take(&[never_started(5_000, job(0))]);
+    let live = run.state.jobs().next().map(|(key, _, job)| (key.attempt, job.order.instances));
+    assert_eq!(live, Some((2, ChoiceId(1))));
 }

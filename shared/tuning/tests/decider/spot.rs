@@ -106,7 +106,7 @@ fn a_job_stays_on_spot_when_the_cap_does_not_pay_for_on_demand() {
 }
 
 /// Returns a tuning with two more choices of instances, at two and five times the price of the first.
-fn three_choices() -> Definition {
+pub(crate) fn three_choices() -> Definition {
     let mut definition = jobs(20, 2);
     let rate = |factor| Some(Rate { instance_hour: SECOND * 3_600 * factor, volume_kilo_gib_hour: 0 });
     definition.job.fallbacks = vec![
