@@ -51,7 +51,9 @@ pub(crate) async fn explain(options: Explain) -> Result<Exit, Failure> {
 
 fn text(explained: &Explanation) -> String {
     let Explanation { tuning, trial, bracket, .. } = explained;
-    let mut text = format!("trial {trial} of {}, bracket {bracket}\n\n", clean(tuning));
+    let definition = explained.definition.iter().map(|name| format!(", definition {}", clean(name)));
+    let definition: String = definition.collect();
+    let mut text = format!("trial {trial} of {}{definition}, bracket {bracket}\n\n", clean(tuning));
     let mut line = |label: &str, content: &str| {
         let _ = writeln!(text, "  {label:<12}{content}");
     };

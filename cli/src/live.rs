@@ -137,7 +137,7 @@ impl Tunings {
         let opened = StoredTuning::open_described(self, described).await;
         let StoredTuning { store, row, place, .. } =
             opened.map_err(|failure| internal(&failure.message()))?;
-        let live = Live::open(&store, &place, &row.id).await?;
+        let live = Box::pin(Live::open(&store, &place, &row.id)).await?;
         let mut live = live.ok_or_else(|| unknown(name))?;
         if let Home::Stack(_) = &self.home {
             // The copied rows do not say where the models are. After them, so that no number is older.

@@ -119,7 +119,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Model(options) => model::model(options).await,
         Command::Logs(options) => logs::logs(options).await,
         Command::Explain(options) => explain::explain(options).await,
-        Command::Cost(options) => cost::cost(options).await,
+        Command::Cost(options) => Box::pin(cost::cost(options)).await,
         Command::Change(options) => change::change(options).await,
         Command::Stop(options) => stop::stop(options).await,
         Command::Delete(options) => delete::delete(options).await,

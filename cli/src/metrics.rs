@@ -7,8 +7,10 @@ use std::io;
 
 use local::training::{JobRecords, emissions};
 use tuning::definition::EpochRule;
+use tuning::unit::ids::TrialId;
 use use_cases::store::Loaded;
 use wire::events::logs::MetricPattern;
+use wire::names::parse_training_job_name;
 
 /// The curve of each metric: epochs and values.
 pub(crate) type Curves = BTreeMap<String, BTreeMap<u64, f64>>;
@@ -19,7 +21,9 @@ pub(crate) type Curves = BTreeMap<String, BTreeMap<u64, f64>>;
 /// Where the epochs count from the start of the program, a trial whose program started several times has no curves: its
 /// log does not show from which epoch a program continued.
 pub(crate) fn curves(records: &JobRecords, loaded: &Loaded, jobs: &[String]) -> io::Result<Curves> {
-    let request = &loaded.tuning.request;
+    let known = jobs.first().and_then(|name| parse_training_job_name(name));
+    let trial = known.map_or(TrialId(0), |(_, job)| job.trial);
+    let request = loaded.tuning.request_of(trial);
     let others = request.metric_patterns().filter(|(metric, _)| *metric != request.objective_metric());
     let compiled = others.filter_map(|(metric, regex)| Some((metric, MetricPattern::new(regex, None).ok()?)));
     let (metrics, patterns): (Vec<&str>, Vec<MetricPattern>) = compiled.unzip();
@@ -27,7 +31,8 @@ pub(crate) fn curves(records: &JobRecords, loaded: &Loaded, jobs: &[String]) -> 
     let rule = loaded.tuning.definition.epochs;
     let starts = jobs.iter().map(|job| records.starts(job, host)).sum::<io::Result<usize>>()?;
     let restarts = (!rule.captured || rule.per_attempt) && starts > 1;
-    let Some(objective) = loaded.tuning.pattern.as_ref().filter(|_| !patterns.is_empty() && !restarts) else {
+    let objective = loaded.tuning.pattern(trial).filter(|_| !patterns.is_empty() && !restarts);
+    let Some(objective) = objective else {
         return Ok(curves);
     };
     let base = loaded.state.epoch_base.unwrap_or(rule.base);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Processes;
+use crate::arguments::{NamedCommand, Processes};
 use crate::failure::Failure;
 use crate::run::devices::Devices;
 use crate::text::quoted;
@@ -28,6 +28,9 @@ pub(crate) struct RunRecord {
     pub(crate) directory: PathBuf,
     /// The training program and its arguments, as typed.
     pub(crate) command: Vec<String>,
+    /// The training program of each definition that has its own, as typed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<(String, Vec<String>)>,
     /// Seconds between SIGTERM and SIGKILL.
     grace_seconds: u64,
     /// Simulated spot interruptions per job and hour.
@@ -50,6 +53,11 @@ impl RunRecord {
         Some(Self {
             directory: env::current_dir().ok()?,
             command: words.collect::<Option<_>>()?,
+            commands: processes
+                .commands
+                .iter()
+                .map(|one| (one.definition.clone(), one.words.clone()))
+                .collect(),
             grace_seconds: processes.grace_seconds.as_secs(),
             spot_interruptions: processes.spot_interruptions,
             slots: processes.slots,
@@ -134,7 +142,12 @@ impl RunRecord {
 
     /// Returns how its training processes are started, interrupted and stopped.
     pub(crate) fn processes(&self) -> Processes {
+        let named = |(definition, words): &(String, Vec<String>)| NamedCommand {
+            definition: definition.clone(),
+            words: words.clone(),
+        };
         Processes {
+            commands: self.commands.iter().map(named).collect(),
             grace_seconds: Duration::from_secs(self.grace_seconds),
             spot_interruptions: self.spot_interruptions,
             slots: self.slots,
@@ -147,10 +160,22 @@ impl RunRecord {
     /// Returns how the training program of `now` differs from the recorded one.
     pub(crate) fn difference(&self, now: &Self) -> Option<String> {
         let line = |record: &Self| {
-            let words = record.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-            if record.pass_args { format!("--pass-args -- {words}") } else { words }
+            let line = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            let named = |(name, words): &(String, Vec<String>)| {
+                format!("--command {}", quoted(&format!("{name}={}", line(words))))
+            };
+            let options = record.commands.iter().map(named);
+            let options: Vec<String> =
+                options.chain(record.pass_args.then(|| "--pass-args".to_owned())).collect();
+            let words = line(&record.command);
+            match (options.is_empty(), words.is_empty()) {
+                (true, _) => words,
+                (false, true) => options.join(" "),
+                (false, false) => format!("{} -- {words}", options.join(" ")),
+            }
         };
-        if (&self.command, self.pass_args) != (&now.command, now.pass_args) {
+        let of = |record: &Self| (record.command.clone(), record.commands.clone(), record.pass_args);
+        if of(self) != of(now) {
             return Some(format!("with the command `{}`, not `{}`", line(self), line(now)));
         }
         let (then, here) = (self.directory.display(), now.directory.display());
@@ -189,6 +214,7 @@ mod tests {
     fn record(word: &str) -> RunRecord {
         let command = vec!["sh".to_owned(), word.to_owned()];
         RunRecord {
+            commands: Vec::new(),
             directory: PathBuf::from("/w"),
             command,
             grace_seconds: 1,

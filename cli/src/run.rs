@@ -84,7 +84,7 @@ pub(crate) async fn run(options: Run) -> Result<Exit, Failure> {
         command_changed: options.command_changed,
         output: options.output,
     };
-    session.run().await
+    Box::pin(session.run()).await
 }
 
 pub(crate) async fn resume(options: Named<Place>) -> Result<Exit, Failure> {
@@ -130,12 +130,13 @@ pub(crate) async fn repeat(
         command_changed: false,
         output,
     };
-    session.run().await
+    Box::pin(session.run()).await
 }
 
 impl Session {
     async fn run(self) -> Result<Exit, Failure> {
-        let program = command::resolve(&self.command)?;
+        command::check_names(&self.request, &self.command, &self.processes.commands)?;
+        let program = self.program()?;
         let mut signals = Signals::listen()?;
         let devices = self.devices()?;
         let slots = self.slots(devices.len());
@@ -202,6 +203,14 @@ impl Session {
                 ));
                 Ok(Exit::Interrupted)
             }
+        }
+    }
+
+    /// Returns the training command; without one for all definitions, that of the first.
+    fn program(&self) -> Result<Vec<OsString>, Failure> {
+        match self.processes.commands.first().filter(|_| self.command.is_empty()) {
+            Some(first) => command::resolve(&first.os_words()),
+            None => command::resolve(&self.command),
         }
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn simulate(options: &arguments::Simulate) -> Result<Exit, Failure> {
         checkpoints: checkpoints.collect(),
         interruptions_per_hour: options.spot_interruptions,
         capacity_outage: options.capacity_outage.clone(),
+        handicaps: Vec::new(),
         noise: options.noise,
         unique_rows: options.unique_rows,
         time_jitter: options.time_jitter,

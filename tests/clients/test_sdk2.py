@@ -217,12 +217,20 @@ class Sdk2(unittest.TestCase):
         for name, more in [("unknown.*WarmStartConfig", {"warm_start_config": warm}), ("Autotune", {"autotune": True})]:
             with self.subTest(name), self.assertRaisesRegex(refused, f"ValidationException.*{name}"):
                 self.tuner(**more).fit(job_name="refused", wait=False)
+
+    def test_several_estimators_are_one_tuning(self):
         several = HyperparameterTuner.create(
             {"one": self.estimator(), "two": self.estimator()}, {"one": "accuracy", "two": "accuracy"},
             {name: {"learning_rate": ContinuousParameter(0.1, 1)} for name in ("one", "two")},
             {name: [{"Name": "accuracy", "Regex": REGEX}] for name in ("one", "two")}, max_jobs=4)
-        with self.assertRaisesRegex(refused, "ValidationException.*TrainingJobDefinitions"):
-            several.fit({}, "several", include_cls_metadata={}, wait=False)
+        several.fit({}, "several", include_cls_metadata={}, wait=False)
+        described = ended(self.client, "several")
+        self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed")
+        self.assertEqual([one["DefinitionName"] for one in described["TrainingJobDefinitions"]], ["one", "two"])
+        jobs = self.client.list_training_jobs_for_hyper_parameter_tuning_job(HyperParameterTuningJobName="several")
+        names = [job["TrainingJobDefinitionName"] for job in jobs["TrainingJobSummaries"]]
+        self.assertEqual(sorted(names), ["one", "one", "two", "two"])
+        self.assertIn(described["BestTrainingJob"]["TrainingJobDefinitionName"], names)
 
     def test_other_operations_name_the_reason(self):
         for call in [lambda: self.client.create_training_job(

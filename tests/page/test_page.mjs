@@ -122,6 +122,16 @@ test("a search over cluster sizes has a table of them, others have none", async 
   assert.deepEqual([cells[1], cells[9]], sizes.map((size) => String(size.Trials)));
 });
 
+test("a tuning with several definitions has a table of them, and the definition of each trial", async () => {
+  const page = await open(browser, states.several.url);
+  assert.equal(await page.locator("#sizes-title").textContent(), "Training job definitions");
+  const names = await page.locator("#sizes-table tr td:first-child").allTextContents();
+  assert.deepEqual(names, ["one", "two"]);
+  const head = await page.locator("#table-head th").allTextContents();
+  assert.ok(head.some((title) => title.includes("TrainingJobDefinition")), head.join());
+  await page.context().close();
+});
+
 test("the chart of curves shows the rungs that trials can reach", async () => {
   const levels = async (url) => {
     const page = await open(browser, url);

@@ -55,6 +55,22 @@ export const real = {
   capped: () => run("capped", "request.json", (body) => (body.Controller.MaxCostUsd = 0.012)),
   // Two cluster sizes, and a tolerance.
   sized: () => run("sized", "request.json", (body) => Object.assign(body.Controller, { InstanceCounts: [1, 2], ValueTolerance: 0.05 })),
+  // Two training job definitions.
+  several: () =>
+    run("several", "request.json", (body) => {
+      const config = body.HyperParameterTuningJobConfig;
+      const one = { ...body.TrainingJobDefinition, TuningObjective: config.HyperParameterTuningJobObjective };
+      const ranges = config.ParameterRanges;
+      body.TrainingJobDefinitions = [
+        { ...one, DefinitionName: "one", HyperParameterRanges: ranges },
+        { ...one, DefinitionName: "two", HyperParameterRanges: ranges },
+      ];
+      config.ResourceLimits.MaxNumberOfTrainingJobs = 12;
+      delete config.HyperParameterTuningJobObjective;
+      delete config.ParameterRanges;
+      delete body.TrainingJobDefinition;
+      delete body.Controller.MaxCostUsd;
+    }),
   failed: () => run("failed", "request.json", null, ["sh", "-c", "echo cannot read '<data>' >&2; exit 3"]),
   // The median rule, a metric to minimize, and no price.
   median: () =>

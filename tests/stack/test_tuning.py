@@ -155,8 +155,20 @@ class Tunings(Calls, unittest.TestCase):
         # On demand, so that a job's worst case is nearly the whole cap.
         job = body["TrainingJobDefinition"]
         del job["EnableManagedSpotTraining"], job["StoppingCondition"]["MaxWaitTimeInSeconds"]
+        # Two definitions share the cap.
+        body["TrainingJobDefinitions"] = [
+            body["TrainingJobDefinition"] | {
+                "DefinitionName": name, "TuningObjective": config["HyperParameterTuningJobObjective"],
+                "HyperParameterRanges": config["ParameterRanges"]}
+            for name in ("one", "two")]
+        del body["TrainingJobDefinition"], config["HyperParameterTuningJobObjective"], config["ParameterRanges"]
         self.create(body)
         described = self.ended("cents")
+        self.assertEqual([one["DefinitionName"] for one in described["TrainingJobDefinitions"]], ["one", "two"])
+        for job in self.training_jobs("cents"):
+            name = ("one", "two")[job["Controller"]["Trial"] % 2]
+            self.assertEqual(job["TrainingJobDefinitionName"], name)
+            self.assertEqual(job["ObjectiveStatus"], "Succeeded")
         self.assertEqual(
             (described["HyperParameterTuningJobStatus"], described["Controller"]["EndReason"]), ("Completed", "CostCap"))
         config = described["HyperParameterTuningJobConfig"]

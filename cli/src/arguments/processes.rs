@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::NamedCommand;
 use crate::failure::Failure;
 use crate::output::print_err;
 use crate::run::devices::Devices;
@@ -20,6 +21,10 @@ pub(crate) struct Processes {
     /// own GPUs in CUDA_VISIBLE_DEVICES
     #[arg(long, value_name = "LIST")]
     pub(crate) devices: Option<Devices>,
+    /// Training program of the definition NAME, where the request has TrainingJobDefinitions, for example
+    /// small='python3 small.py'; repeatable. Other definitions run COMMAND, which finds the name in SM_DEFINITION_NAME
+    #[arg(long = "command", value_name = "NAME=COMMAND", value_parser = str::parse::<NamedCommand>)]
+    pub(crate) commands: Vec<NamedCommand>,
     /// Add the hyperparameters to COMMAND as options, such as --lr 0.1, as SageMaker's training toolkit does
     #[arg(long)]
     pub(crate) pass_args: bool,

@@ -41,8 +41,8 @@ pub(super) fn text(checked: &Checked) -> String {
 /// Returns the note about fields that a stack requires.
 fn note(paths: &[String]) -> String {
     let job = "TrainingJobDefinition";
-    let names: Vec<&str> =
-        paths.iter().map(|path| path.trim_start_matches(job).trim_start_matches('.')).collect();
+    let prefix = format!("{job}.");
+    let names: Vec<&str> = paths.iter().map(|path| path.strip_prefix(&prefix).unwrap_or(path)).collect();
     format!(
         "note: this machine has defaults for fields of {job} that a stack requires: {}. `hyperband check --stack` \
          validates without them.\n",

@@ -3,7 +3,7 @@
 use tuning::unit::money::MicroUsd;
 use wire::describe::{ClusterSize, Costs, FrontTrial};
 
-use crate::text::{exact, maybe, or_dash, table, value};
+use crate::text::{clean, exact, maybe, or_dash, table, value};
 
 /// Returns the table of the front of value against cost. `None` before a trial has a value, or with one trial.
 pub(super) fn front_table(costs: &Costs) -> Option<String> {
@@ -30,8 +30,13 @@ pub(super) fn front_table(costs: &Costs) -> Option<String> {
     (rows.len() > 1 || buy.is_some()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5]))
 }
 
-/// Returns the table of cluster sizes. `None` where all jobs have one size.
+const SIZE_HEAD: [&str; 8] =
+    ["INSTANCES", "TRIALS", "BEST", "EPOCH", "EPOCH USD", "TRAINING", "TRAINING USD", "SPEED-UP"];
+
+/// Returns the table of cluster sizes, or of training job definitions. `None` where all jobs have one size.
 pub(super) fn size_table(costs: &Costs) -> Option<String> {
+    let names: Vec<String> =
+        costs.cluster_sizes.iter().filter_map(|size| size.training_job_definition_name.clone()).collect();
     let row = |size: &ClusterSize| {
         vec![
             size.instance_count.to_string(),
@@ -44,9 +49,13 @@ pub(super) fn size_table(costs: &Costs) -> Option<String> {
             or_dash(size.speed_up, |factor| format!("{factor:.2} x")),
         ]
     };
-    let rows: Vec<Vec<String>> = costs.cluster_sizes.iter().map(row).collect();
-    let head = ["INSTANCES", "TRIALS", "BEST", "EPOCH", "EPOCH USD", "TRAINING", "TRAINING USD", "SPEED-UP"];
-    (!rows.is_empty()).then(|| table(&head, &rows, &[0, 1, 2, 3, 4, 5, 6, 7]))
+    let mut rows: Vec<Vec<String>> = costs.cluster_sizes.iter().map(row).collect();
+    if !names.is_empty() {
+        rows.iter_mut().zip(&names).for_each(|(row, name)| row.push(clean(name)));
+        let head = [&SIZE_HEAD[..], &["DEFINITION"]].concat();
+        return Some(table(&head, &rows, &[0, 1, 2, 3, 4, 5, 6, 7]));
+    }
+    (!rows.is_empty()).then(|| table(&SIZE_HEAD, &rows, &[0, 1, 2, 3, 4, 5, 6, 7]))
 }
 
 fn seconds(seconds: Option<f64>) -> String {

@@ -129,7 +129,7 @@ fn job_row(definition: &Definition, number: TrialId, trial: &Trial, job: &Job, w
     let resource = trial.resource().0;
     let best = best_of(definition, trial);
     let last = trial.last_value(job.order.attempt);
-    let bracket = plan.brackets().get(trial.bracket(definition).index());
+    let bracket = plan.brackets().get(definition.in_plan(trial.bracket(definition)));
     let rungs = bracket.map(hyperband::plan::BracketPlan::rungs).unwrap_or_default();
     let levels: Vec<u32> = rungs.iter().map(|rung| rung.resource).collect();
     let max = plan.max_resource();

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf, absolute};
 use std::str::FromStr;
 
 use serde_json::{Value, json};
-use wire::request::{Request, RequestError, Violation};
+use wire::request::{Request, RequestError, Violation, job_definitions_mut};
 
 use crate::failure::Failure;
 
-const CHANNELS: &str = "/TrainingJobDefinition/InputDataConfig";
 const URI: &str = "/DataSource/S3DataSource/S3Uri";
 
 /// `--channel NAME=PATH`: the data of a channel on this machine.
@@ -30,8 +29,7 @@ impl FromStr for Channel {
 
 /// Puts the given data in place of that of the request's channels, for example of `s3://` URIs.
 pub(crate) fn replace(body: &mut Value, given: &[Channel]) {
-    let channels = body.pointer_mut(CHANNELS).and_then(Value::as_array_mut);
-    for channel in channels.into_iter().flatten() {
+    for channel in channels(body) {
         let own = given.iter().rev().find(|own| channel["ChannelName"].as_str() == Some(&own.name));
         let Some(own) = own else { continue };
         let uri = Value::from(own.path.to_string_lossy());
@@ -42,10 +40,17 @@ pub(crate) fn replace(body: &mut Value, given: &[Channel]) {
     }
 }
 
+/// Returns the channels of all training job definitions.
+fn channels(body: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let all = job_definitions_mut(body).filter_map(|one| one.get_mut("InputDataConfig")?.as_array_mut());
+    all.flatten()
+}
+
 /// Fails if the request has no channel of a given name.
 pub(crate) fn check_names(body: &Value, given: &[Channel]) -> Result<(), Failure> {
-    let channels = body.pointer(CHANNELS).and_then(Value::as_array).into_iter().flatten();
-    let names: Vec<&str> = channels.filter_map(|channel| channel["ChannelName"].as_str()).collect();
+    let mut body = body.clone();
+    let names: Vec<&str> =
+        channels(&mut body).filter_map(|channel| channel["ChannelName"].as_str()).collect();
     let Some(unknown) = given.iter().find(|own| !names.contains(&own.name.as_str())) else { return Ok(()) };
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let message = format!("--channel {}: the request has no such channel (it has {known})", unknown.name);
@@ -54,8 +59,7 @@ pub(crate) fn check_names(body: &Value, given: &[Channel]) -> Result<(), Failure
 
 /// Replaces each path by its `file://` URI. The training program and `check` may run in different folders.
 pub(super) fn resolve(body: &mut Value) {
-    let channels = body.pointer_mut(CHANNELS).and_then(Value::as_array_mut);
-    for channel in channels.into_iter().flatten() {
+    for channel in channels(body) {
         let Some(uri) = channel.pointer_mut(URI) else { continue };
         let path = uri.as_str().filter(|uri| !uri.is_empty() && !uri.contains("://"));
         if let Some(path) =
@@ -68,27 +72,34 @@ pub(super) fn resolve(body: &mut Value) {
 
 /// Rejects channels whose data is not on this machine.
 pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
-    let channels = request.body().pointer(CHANNELS).and_then(Value::as_array);
-    let wrong = channels.into_iter().flatten().enumerate().filter_map(|(index, channel)| {
-        let uri = channel.pointer(URI).and_then(Value::as_str);
-        let name = channel["ChannelName"].as_str().unwrap_or_default();
-        let path = format!("{}[{index}].DataSource", CHANNELS.trim_start_matches('/').replace('/', "."));
-        if let Some(file) = uri.and_then(|uri| uri.strip_prefix("file://")) {
-            let message = format!(
-                "Invalid channel '{name}': no such file or folder: {file}; create it, or correct S3DataSource.S3Uri \
-                 (at '{path}')"
-            );
-            return (!Path::new(file).exists()).then_some(Violation { path, message });
-        }
-        let found = uri.map_or_else(|| "its data source".to_owned(), |uri| format!("'{uri}'"));
-        let message = format!(
-            "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and add \
-             --channel {name}=PATH to `run` or `serve`, or set S3DataSource.S3Uri to its path, for example \"data/{name}\" (at '{path}')"
-        );
-        Some(Violation { path, message })
+    let wrong = request.definitions().enumerate().flat_map(|(number, one)| {
+        let list = "TrainingJobDefinition.InputDataConfig";
+        let channels = one.at(list).and_then(Value::as_array).into_iter().flatten().enumerate();
+        channels.filter_map(move |(index, channel)| {
+            wrong(channel, request.path_of(&format!("{list}[{index}].DataSource"), number))
+        })
     });
     let wrong: Vec<Violation> = wrong.collect();
     if wrong.is_empty() { Ok(()) } else { Err(RequestError::validation(wrong)) }
+}
+
+fn wrong(channel: &Value, path: String) -> Option<Violation> {
+    let uri = channel.pointer(URI).and_then(Value::as_str);
+    let name = channel["ChannelName"].as_str().unwrap_or_default();
+    if let Some(file) = uri.and_then(|uri| uri.strip_prefix("file://")) {
+        let message = format!(
+            "Invalid channel '{name}': no such file or folder: {file}; create it, or correct S3DataSource.S3Uri (at \
+             '{path}')"
+        );
+        return (!Path::new(file).exists()).then_some(Violation { path, message });
+    }
+    let found = uri.map_or_else(|| "its data source".to_owned(), |uri| format!("'{uri}'"));
+    let message = format!(
+        "Invalid channel '{name}': a tuning on this machine cannot read {found}; download the data, and add \
+         --channel {name}=PATH to `run` or `serve`, or set S3DataSource.S3Uri to its path, for example \
+         \"data/{name}\" (at '{path}')"
+    );
+    Some(Violation { path, message })
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 
 use local::training::Config;
 
-use crate::arguments::{Processes, Run};
+use wire::request::Request;
+
+use crate::arguments::{NamedCommand, Processes, Run};
 use crate::failure::Failure;
-use crate::text::quoted;
+
+use crate::text::{clean, quoted};
 
 /// Resolves the program of the command to an absolute path. Finds a mistyped name before a training job starts.
 pub(crate) fn resolve(command: &[OsString]) -> Result<Vec<OsString>, Failure> {
@@ -47,7 +50,9 @@ pub(crate) fn training(
     processes: &Processes,
     devices: Vec<String>,
 ) -> Result<Config, Failure> {
+    let resolved = |one: &NamedCommand| Ok((one.definition.clone(), resolve(&one.os_words())?));
     Ok(Config {
+        commands: processes.commands.iter().map(resolved).collect::<Result<_, Failure>>()?,
         grace: processes.grace_seconds,
         spot_interruptions_per_hour: processes.spot_interruptions,
         slots: processes.slots,
@@ -64,9 +69,35 @@ fn shim() -> Result<Vec<OsString>, Failure> {
     Ok(vec![program.into_os_string(), "__host".into()])
 }
 
-/// Fails if the command line has no training command after `--`.
+/// Fails if a training job definition of the request has no command, or a command names no definition.
+pub(super) fn check_names(
+    request: &Request,
+    command: &[OsString],
+    commands: &[NamedCommand],
+) -> Result<(), Failure> {
+    let names: Vec<&str> = request.definition_names().collect();
+    let has = |name: &str| commands.iter().any(|one| one.definition == name);
+    if let Some(unknown) = commands.iter().find(|one| !names.contains(&one.definition.as_str())) {
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(Failure::usage(format!(
+            "the request has no definition '{}'",
+            clean(&unknown.definition)
+        ))
+        .hint(format!("give --command a DefinitionName of TrainingJobDefinitions: {}", clean(&known))));
+    }
+    match names.iter().find(|name| command.is_empty() && !has(name)) {
+        Some(name) => {
+            Err(Failure::usage(format!("the definition '{}' has no training command", clean(name))).hint(
+                format!("add --command {}='python3 train.py', or a COMMAND for all after --", quoted(name)),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Fails if the command line has no training command after `--`, nor one for each definition.
 pub(super) fn require(options: &Run) -> Result<(), Failure> {
-    if options.command.is_empty() {
+    if options.command.is_empty() && options.processes.commands.is_empty() {
         let request = quoted(&options.request.to_string_lossy());
         return Err(Failure::usage("the training command is missing")
             .hint(format!("give it after --: hyperband run {request} -- python3 train.py")));

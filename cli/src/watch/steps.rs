@@ -94,7 +94,7 @@ fn tuning(described: &TuningJob) -> Result<Tuning, RequestError> {
     let execution = if promotes { RungExecution::Promote } else { RungExecution::Stop };
     let decided = without_cap(described).with_rungs(execution);
     let definition = decided.definition(Time(created), "000000", &PriceAnswer::default())?;
-    Ok(Tuning { id: definition.id(), definition, request, pattern: None, submitter: None })
+    Ok(Tuning::new(definition, request, None))
 }
 
 /// Returns the request without its cap. A definition with a cap requires a price.

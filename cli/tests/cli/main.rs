@@ -9,6 +9,7 @@ mod before;
 mod change;
 mod check;
 mod cost;
+mod definitions;
 mod delete;
 mod disk;
 mod doctor;

@@ -21,6 +21,9 @@ pub struct Setting {
     pub capacity_outage: Option<Range<f64>>,
     /// Standard deviation of the noise of each value, as a share of (best - median) of the recorded configurations.
     pub noise: f64,
+    /// How much worse each value of the trials of a training job definition is, by its number, as a share of (best - median)
+    /// of the recorded configurations; 0 for those that are not listed.
+    pub handicaps: Vec<f64>,
     /// Whether each recorded configuration answers one trial only.
     pub unique_rows: bool,
     /// Every epoch and start-up takes exp(jitter x standard normal) as long.
@@ -42,6 +45,7 @@ impl Default for Setting {
             interruptions_per_hour: 0.0,
             capacity_outage: None,
             noise: 0.0,
+            handicaps: Vec::new(),
             unique_rows: false,
             time_jitter: 0.0,
             settle_seconds: 5.0,

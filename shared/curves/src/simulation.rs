@@ -291,8 +291,10 @@ impl Simulation<'_> {
         let index = usize::try_from(epoch).unwrap_or(usize::MAX).saturating_sub(1);
         let row = self.rows.get(&key.trial).and_then(|row| self.table.rows.get(*row));
         let Some(value) = row.and_then(|row| row.values.get(index).copied()) else { return };
+        let loss = self.loss(key.trial);
+        let value = value - loss;
         let reported = value + self.noise * noise(self.definition.seed, key.trial.0, epoch);
-        let last = row.and_then(|row| row.values.last().copied()).unwrap_or(value);
+        let last = row.and_then(|row| row.values.last().copied()).map_or(value, |last| last - loss);
         self.measure.trains(key, epoch, (value, reported), last);
         let rule = self.definition.epochs;
         let own = if rule.per_attempt { line } else { epoch };
@@ -315,6 +317,13 @@ impl Simulation<'_> {
         } else {
             self.next_of(key);
         }
+    }
+
+    /// Returns what the values of a trial lack, by its training job definition.
+    fn loss(&self, trial: TrialId) -> f64 {
+        let share = self.setting.handicaps.get(self.definition.definition_of(trial).index());
+        let sign = if self.table.maximize { 1.0 } else { -1.0 };
+        share.map_or(0.0, |share| sign * share * self.table.spread())
     }
 
     fn end(&mut self, key: JobKey, end: JobEnd) {

@@ -4,6 +4,7 @@
 //! and the API show the same numbers.
 
 mod head;
+mod parameters;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};

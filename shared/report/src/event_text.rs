@@ -85,9 +85,8 @@ fn ruling_line(definition: &Definition, ruling: &Ruling, job: Option<&JobSummary
 fn search_line(definition: &Definition, ruling: &SearchRuling, job: Option<&JobSummary>) -> String {
     match ruling {
         SearchRuling::TrialDrawn { trial, configuration, .. } => {
-            let size = definition.size_of(configuration);
-            let count =
-                definition.job.sizes.get(size.index()).copied().unwrap_or(definition.job.instance_count);
+            let size = definition.size_of(*trial, configuration);
+            let count = definition.job.instances_of(size).count;
             format!("trial {trial}: drawn with {count} instances, which cannot start now")
         }
         SearchRuling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {

@@ -122,7 +122,10 @@ pub struct Choices {
     /// The cluster sizes among which the search chooses (`InstanceCounts`), ascending. Empty = all jobs have one size.
     #[serde(default)]
     pub sizes: Vec<u32>,
-    /// Whether the account's quotas allow only jobs of the smallest cluster size.
+    /// Number of training job definitions (`TrainingJobDefinitions`). 1 = `TrainingJobDefinition`.
+    #[serde(default = "one")]
+    pub definitions: u32,
+    /// Whether the account's quotas allow only jobs of the smallest cluster size, or of the first definition.
     #[serde(default)]
     pub small_quota: bool,
     /// Whether the best configuration is trained again at the end (`Refit`).
@@ -150,6 +153,10 @@ pub struct Choices {
     /// Whether each combination is one trial. Only used without Hyperband.
     #[serde(default)]
     pub grid: bool,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Leaks the names that it reads, so that they are `'static`. A program reads only a few names.
@@ -185,6 +192,7 @@ impl Choices {
             spot_fallback: false,
             others: Vec::new(),
             sizes: Vec::new(),
+            definitions: 1,
             small_quota: false,
             refit: false,
             keep_alive_seconds: 0,
@@ -303,6 +311,14 @@ impl Choices {
         if !self.grid && sizes.chance(0.2) {
             self.sizes = [[1, 2].as_slice(), &[1, 3], &[1, 2, 3], &[2]][sizes.pick(&[0, 1, 2, 3])].to_vec();
             self.small_quota = self.sizes.len() > 1 && sizes.chance(0.2);
+        }
+        // They exclude cluster sizes and known results, and have more instances than `MaxInstances` may allow.
+        let mut definitions = Dice::new(seed, "definitions", n);
+        let is_bounded = self.extra.iter().any(|(name, _)| *name == "max_instances");
+        if !self.grid && !is_bounded && definitions.chance(0.15) {
+            self.definitions = definitions.count(2, 3);
+            (self.sizes, self.known_results) = (Vec::new(), 0);
+            self.small_quota = definitions.chance(0.2);
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);

@@ -110,7 +110,7 @@ pub(crate) struct Book {
     pub(crate) jobs: BTreeMap<JobKey, JobBook>,
     pub(crate) trials: BTreeMap<TrialId, TrialBook>,
     /// Arrivals in their order, by bracket and rung.
-    levels: BTreeMap<Epochs, Vec<Arrival>>,
+    levels: BTreeMap<(u32, Epochs), Vec<Arrival>>,
     /// The largest excess of a bill above the worst case of its job, in micro-dollars. Only a fault of the training
     /// service can cause one.
     pub(crate) margin: u64,

@@ -6,6 +6,7 @@
 mod job_shape;
 mod new;
 mod settings;
+mod several;
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use self::job_shape::{Allowances, Instances, JobShape};
 pub use self::settings::Settings;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, ChoiceId, RungId, SizeId};
+use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, RungId, SizeId, TrialId, count};
 use crate::unit::limits::{MAX_TRAINING_JOBS, SPOT_WAIT_ALLOWANCE_SECONDS, SPOT_WAIT_LEAST_SECONDS};
 use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
@@ -46,8 +47,11 @@ pub struct Definition {
     pub strategy: Strategy,
     /// The direction of the objective metric.
     pub objective: Objective,
-    /// The search space.
+    /// The search space, of the first training job definition.
     pub space: Space,
+    /// The search spaces of the further training job definitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_spaces: Vec<Space>,
     /// How configurations are drawn.
     pub sampler: SamplerKind,
     /// The configurations of the first trials, in this order. The sampler draws the values that they lack.
@@ -273,7 +277,9 @@ impl Definition {
     pub fn max_trials(&self) -> u32 {
         // Trials that never started are not counted as jobs, but their numbers are used up.
         const MOST: u32 = MAX_TRAINING_JOBS.saturating_mul(2);
-        let combinations = || self.space.cardinality().and_then(|all| u32::try_from(all).ok());
+        let all = || self.definitions().map(|of| self.space_of(of).cardinality());
+        let combinations = || all().try_fold(0, |sum: u64, all| sum.checked_add(all?));
+        let combinations = || combinations().and_then(|all| u32::try_from(all).ok());
         if self.sampler == SamplerKind::Grid { combinations().unwrap_or(MOST).min(MOST) } else { MOST }
     }
 
@@ -311,8 +317,12 @@ impl Definition {
         }
     }
 
-    /// Returns the cluster size of a trial with this configuration.
-    pub fn size_of(&self, configuration: &Configuration) -> SizeId {
+    /// Returns the cluster size of a trial, by its configuration; with several training job definitions, that of its
+    /// definition.
+    pub fn size_of(&self, trial: TrialId, configuration: &Configuration) -> SizeId {
+        if self.has_definitions() {
+            return SizeId(self.definition_of(trial).0);
+        }
         let count = configuration.get(INSTANCE_COUNT).and_then(|count| count.parse().ok());
         let size = count.and_then(|count: u32| self.job.sizes.iter().position(|size| *size == count));
         SizeId::at(size.unwrap_or(0))
@@ -325,7 +335,7 @@ impl Definition {
 
     /// Returns the level of a rung of a bracket; beyond the last rung the largest resource.
     pub fn level(&self, bracket: BracketId, rung: RungId) -> Epochs {
-        Epochs(self.plan().level(bracket.index(), rung.index()))
+        Epochs(self.plan().level(self.in_plan(bracket), rung.index()))
     }
 
     /// Returns the epochs that a trial has when it is promoted to a rung; 0 at the first rung.
@@ -333,14 +343,14 @@ impl Definition {
         rung.below().map_or(Epochs::ZERO, |below| self.level(bracket, below))
     }
 
-    /// Returns the bracket that the steps of the refit name: one beyond the last.
-    pub(crate) fn refit_bracket(&self) -> BracketId {
-        BracketId::at(self.plan().brackets().len())
+    /// Returns the bracket that the steps of the refit name: beyond the last, one for each training job definition.
+    pub(crate) fn refit_bracket(&self, of: DefinitionId) -> BracketId {
+        BracketId(count(self.brackets().count()).saturating_add(of.0))
     }
 
     /// Returns the last rung of a bracket, which is at the largest resource.
     pub fn last_rung(&self, bracket: BracketId) -> RungId {
-        RungId::at(self.plan().rung_count(bracket.index()).saturating_sub(1))
+        RungId::at(self.rung_count(bracket).saturating_sub(1))
     }
 
     /// Returns the epoch at which the job of a trial of `bracket`, started for `rung`, is done.

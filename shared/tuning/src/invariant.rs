@@ -66,7 +66,9 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             let may = known.is_some_and(|(trial, place)| {
                 let level = definition.level(place.cohort.bracket, place.rung);
                 let arrival = rival(definition.plan().rule(), (*number, *value));
-                let arrived = || state.search.rungs_at(definition, level).map(|rung| &rung.arrivals);
+                let of = definition.definition_of(*number);
+                let rungs = || state.search.rungs_at(definition, level, of);
+                let arrived = || rungs().map(|rung| &rung.arrivals);
                 let rank: usize = arrived().map(|arrived| better(definition, arrived, arrival)).sum();
                 let seen = arrived().map(Vec::len).sum::<usize>().saturating_add(1);
                 let allowed = index(definition.plan().rule().allowed(count(seen)));

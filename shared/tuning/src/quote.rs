@@ -158,14 +158,14 @@ impl Quote {
 /// Returns whether the rest of the cap, or a quota of the account, is too small for this work on its cluster size, in a
 /// tuning with several.
 pub(crate) fn is_out_of_reach(definition: &Definition, state: &State, work: Work) -> bool {
-    !definition.job.sizes.is_empty()
+    definition.job.has_sizes()
         && (state.capacity.is_out_of_reach(definition, work.size)
             || !Quote::can_ever_be_paid(definition, state, work))
 }
 
 /// Returns the work of a job of a trial for a rung.
 pub(crate) fn work_of(definition: &Definition, trial: &Trial, rung: RungId) -> Work {
-    let size = definition.size_of(&trial.configuration);
+    let size = trial.size(definition);
     Work { own: trial.epoch_ms, ..Work::of_rung(definition, trial.bracket(definition), rung, size) }
 }
 

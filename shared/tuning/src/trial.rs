@@ -19,7 +19,7 @@ use crate::log::fact::MetricLine;
 use crate::log::reasons::StopWhy;
 use crate::log::ruling::Judged;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, Place, RungId};
+use crate::unit::ids::{BracketId, DefinitionId, Place, RungId, SizeId, TrialId};
 use crate::unit::time::{Millis, Time};
 
 /// A live trial.
@@ -96,6 +96,9 @@ pub enum Purpose {
     Refit {
         /// The epoch up to which it trains.
         to: Epochs,
+        /// Its training job definition.
+        #[serde(default, skip_serializing_if = "DefinitionId::is_first")]
+        of: DefinitionId,
     },
 }
 
@@ -262,7 +265,7 @@ impl Trial {
     pub fn refit(&self) -> Option<Epochs> {
         match self.purpose {
             Purpose::Search(_) => None,
-            Purpose::Refit { to } => Some(to),
+            Purpose::Refit { to, .. } => Some(to),
         }
     }
 
@@ -273,7 +276,19 @@ impl Trial {
 
     /// Returns its bracket. The steps of the refit name one beyond the last.
     pub fn bracket(&self, definition: &Definition) -> BracketId {
-        self.place().map_or_else(|| definition.refit_bracket(), |place| place.cohort.bracket)
+        match self.purpose {
+            Purpose::Search(place) => place.cohort.bracket,
+            Purpose::Refit { of, .. } => definition.refit_bracket(of),
+        }
+    }
+
+    /// Returns its cluster size.
+    pub fn size(&self, definition: &Definition) -> SizeId {
+        if definition.has_definitions() {
+            SizeId(definition.definition_of_bracket(self.bracket(definition)).0)
+        } else {
+            definition.size_of(TrialId(0), &self.configuration)
+        }
     }
 
     /// Returns its latest line, if `attempt` logged it.
@@ -290,7 +305,7 @@ impl Trial {
     pub fn goal(&self, definition: &Definition) -> Epochs {
         match self.purpose {
             Purpose::Search(place) => definition.goal(place.cohort.bracket, place.rung),
-            Purpose::Refit { to } => to,
+            Purpose::Refit { to, .. } => to,
         }
     }
 

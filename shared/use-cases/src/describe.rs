@@ -148,7 +148,7 @@ async fn best_model<T: Table>(
     let completed = refit.as_ref().filter(|job| job.end == Some(JobEnd::Completed));
     Ok(completed.or(state.results.best.as_deref()).map(|job| {
         let training_job_name = training_job_name(&tuning.id, job.job);
-        let location = place.model(&tuning.request, &training_job_name);
+        let location = place.model(tuning.request_of(job.job.trial), &training_job_name);
         BestModel {
             training_job_name,
             trial: job.job.trial.0,
@@ -408,21 +408,22 @@ fn objectives(state: &State) -> ObjectiveCounters {
 
 fn brackets(tuning: &Tuning, state: &State) -> Vec<Bracket> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
+    let in_plan = |bracket| plan.brackets().get(tuning.definition.in_plan(bracket));
     let promotes = tuning.definition.promotes().is_some();
-    let compared = |(bracket, rung): (usize, usize)| {
-        let (bracket, rung) = (BracketId::at(bracket), RungId::at(rung));
+    let compared = |(bracket, rung): (BracketId, usize)| {
+        let rung = RungId::at(rung);
         let (arrived, went_on) = state.search.rung_totals(bracket, rung);
         Compared { arrived, went_on, waiting: promotes.then(|| state.search.waiting_at(bracket, rung)) }
     };
-    let brackets = plan.brackets().iter().zip(&state.search.joined).enumerate();
-    brackets
-        .map(|(index, (bracket, joined))| Bracket {
+    let all = tuning.definition.brackets().zip(&state.search.joined);
+    all.filter_map(|(id, joined)| Some((id, joined, in_plan(id)?)))
+        .map(|(id, joined, bracket)| Bracket {
             trials_started: *joined,
             rungs: (0..)
                 .zip(bracket.rungs())
                 .map(|(number, planned)| Rung {
                     resource: planned.resource,
-                    compared: (number + 1 < bracket.rungs().len()).then(|| compared((index, number))),
+                    compared: (number + 1 < bracket.rungs().len()).then(|| compared((id, number))),
                 })
                 .collect(),
         })

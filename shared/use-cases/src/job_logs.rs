@@ -37,7 +37,7 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
         if stream.host != tuning.request.metric_host() {
             return Ok(Recorded::NotOurs);
         }
-        let Some(pattern) = &tuning.pattern else { return Ok(Recorded::NotOurs) };
+        let Some(pattern) = tuning.pattern(job.trial) else { return Ok(Recorded::NotOurs) };
         let batch = delivery.batch().map_err(|error| RecordError::Unreadable(error.to_string()))?;
         let mut lines = StreamLines::default();
         for event in &batch.events {

@@ -15,6 +15,7 @@ use tuning::definition::{Definition, RULES_VERSION};
 use tuning::log::fact::{JobKey, Recorded};
 use tuning::scheduler::Parked;
 use tuning::state::State;
+use tuning::unit::ids::TrialId;
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
 use wire::request::Request;
@@ -64,10 +65,30 @@ pub struct Tuning {
     pub definition: Definition,
     /// The request, as submitted.
     pub request: Request,
-    /// Finds the objective in log lines. `None` if the stored pattern no longer compiles.
-    pub pattern: Option<MetricPattern>,
+    /// Find the objective in log lines, one for each training job definition. `None` if the stored pattern no longer
+    /// compiles.
+    patterns: Vec<Option<MetricPattern>>,
     /// ARN of the principal that submitted the tuning; `None` = unknown.
     pub submitter: Option<String>,
+}
+
+impl Tuning {
+    /// Returns a tuning with this definition and this request.
+    pub fn new(definition: Definition, request: Request, submitter: Option<String>) -> Self {
+        let pattern = |one: &Request| MetricPattern::new(&one.metric_regex()?, one.epoch_pattern()).ok();
+        let patterns = request.definitions().map(pattern).collect();
+        Self { id: definition.id(), definition, request, patterns, submitter }
+    }
+
+    /// Returns what finds the objective in the log lines of a trial; `None` if the stored pattern no longer compiles.
+    pub fn pattern(&self, trial: TrialId) -> Option<&MetricPattern> {
+        self.patterns.get(self.definition.definition_of(trial).index())?.as_ref()
+    }
+
+    /// Returns the request of the training job definition of a trial.
+    pub fn request_of(&self, trial: TrialId) -> &Request {
+        self.request.of_trial(trial.0)
+    }
 }
 
 /// A tuning as of its last step.
@@ -273,8 +294,5 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
         reason: error.to_string(),
     })?;
     let request = Request::from_stored(body);
-    let pattern =
-        request.metric_regex().and_then(|regex| MetricPattern::new(&regex, request.epoch_pattern()).ok());
-    let submitter = stored::submitter(item);
-    Ok(Tuning { id: id.to_owned(), definition, request, pattern, submitter })
+    Ok(Tuning { id: id.to_owned(), ..Tuning::new(definition, request, stored::submitter(item)) })
 }

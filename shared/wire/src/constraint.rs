@@ -99,11 +99,16 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     let mut walked = walk::Walk::over(request.body(), rows(), Style::Request);
     accepted::narrow(&mut walked, request);
     let mut violations = Vec::new();
-    if walked.omitted == 0 {
+    let mut all = walked.violations();
+    if request.has_definition_list() {
+        if all.is_empty() {
+            violations =
+                request.check_definitions(|one| RULES.iter().flat_map(|rule| (rule.check)(one)).collect());
+        }
+    } else if walked.omitted == 0 {
         let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name, None));
         violations = ready.flat_map(|rule| (rule.check)(request)).collect();
     }
-    let mut all = walked.violations();
     all.append(&mut violations);
     lift::append_sources(request, &mut all);
     if all.is_empty() { Ok(()) } else { Err(RequestError::listing(all, walked.omitted)) }

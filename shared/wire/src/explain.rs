@@ -21,6 +21,9 @@ pub struct Explanation {
     pub tuning: String,
     /// Number of the trial.
     pub trial: TrialId,
+    /// `DefinitionName` of its training job definition, if the request has one.
+    #[serde(rename = "TrainingJobDefinitionName", default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// Bracket of the trial; 0 is the bracket that starts the most trials.
     pub bracket: BracketId,
     /// Levels of the rungs of the bracket, in epochs, lowest first; empty without Hyperband.
@@ -295,6 +298,7 @@ mod tests {
         let explanation = Explanation {
             tuning: "t".to_owned(),
             trial: TrialId(7),
+            definition: None,
             bracket: BracketId(0),
             rungs: vec![Epochs(1), Epochs(3)],
             rung_execution: Some("Stop".to_owned()),

@@ -17,6 +17,7 @@ use crate::names::TAG_PREFIX;
 
 mod defaults;
 mod define;
+mod definitions;
 mod error;
 mod fields;
 mod initial;
@@ -35,13 +36,15 @@ use fields::{Field, Fields, Instances};
 pub use defaults::DefaultTags;
 pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
+pub(crate) use definitions::LIST;
+pub use definitions::job_definitions_mut;
 pub use error::{ErrorBody, ErrorCode, MAX_VIOLATIONS, RequestError, Violation, name_taken};
 pub use fields::Strategy;
 pub(crate) use fields::{
     Channel, CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Refit, SpotFallback, Tag,
 };
-pub use job::TrainingJob;
 pub(crate) use job::times;
+pub use job::{DEFINITION_VARIABLE, TrainingJob};
 pub(crate) use json::value as json_value;
 pub use json::{JsonError, parse as parse_json};
 pub use local::{LOCAL_INSTANCE_TYPE, default_regex, required_by_stack};
@@ -75,7 +78,7 @@ pub const RESOURCE_NAMES: &[&str] = &[
     "max_epochs",
 ];
 
-const DEFINITION: &str = "TrainingJobDefinition";
+pub(crate) const DEFINITION: &str = "TrainingJobDefinition";
 const DEFAULT_RUNTIME_SECONDS: u64 = 86_400;
 
 /// The reduction factor of [`Request::compares_late`].
@@ -85,7 +88,11 @@ const LATE_FACTOR: u32 = 2;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     body: Value,
+    /// With a list of training job definitions, the request of the first; else `None`.
+    first: Option<Value>,
     fields: Fields,
+    /// The requests of the further definitions.
+    others: Vec<Self>,
 }
 
 /// The settings of Hyperband.
@@ -137,7 +144,10 @@ impl Request {
     /// Restores a request from the stored [`Request::body`]. It is not validated again, since a tuning job keeps the
     /// rules of the release that accepted it.
     pub fn from_stored(body: Value) -> Self {
-        Self { fields: Fields::from_member(Some(&body)), body }
+        let mut definitions = definitions::split(&body).into_iter();
+        let first = definitions.next();
+        let fields = Fields::from_member(Some(first.as_ref().unwrap_or(&body)));
+        Self { fields, first, others: definitions.map(Self::from_stored).collect(), body }
     }
 
     /// Returns the JSON for storage.
@@ -150,11 +160,15 @@ impl Request {
         &self.fields
     }
 
-    /// Returns the value at a path of member names, unless it is missing or null.
+    /// Returns the value at a path of member names, unless it is missing or null. With a list of training job definitions,
+    /// `TrainingJobDefinition` is the first of them.
     pub fn at(&self, path: &str) -> Option<&Value> {
-        path.split('.')
-            .try_fold(&self.body, |value, member| value.get(member))
-            .filter(|value| !value.is_null())
+        json::at(self.first.as_ref().unwrap_or(&self.body), path)
+    }
+
+    /// Like [`Request::at`], in the request as it was sent.
+    pub(crate) fn at_whole(&self, path: &str) -> Option<&Value> {
+        json::at(&self.body, path)
     }
 
     pub(crate) fn list(&self, path: &str) -> &[Value] {
@@ -344,8 +358,14 @@ impl Request {
     }
 
     /// Returns the choices of instances in order of preference: the entries of `InstanceConfigs`, else the flat fields
-    /// of either resource configuration. With `InstanceCounts`, each is a choice for each count. Never empty.
+    /// of either resource configuration. With `InstanceCounts`, each is a choice for each count. With
+    /// several training job definitions, those of one follow those of the other. Never empty.
     pub fn instance_choices(&self) -> Vec<InstanceChoice<'_>> {
+        self.definitions().flat_map(Self::own_choices).collect()
+    }
+
+    /// Like [`Request::instance_choices`], of the first training job definition.
+    pub(crate) fn own_choices(&self) -> Vec<InstanceChoice<'_>> {
         let others = self.fields.job.tuning_resources.choices.iter().skip(1);
         let all = std::iter::once(self.first_choice()).chain(others.map(InstanceChoice::of));
         match self.instance_counts().as_slice() {
@@ -387,6 +407,9 @@ impl Request {
 
     /// Returns the path of the field with the instance type of choice `index`.
     pub fn instance_type_path(&self, index: usize) -> String {
+        if let Some(path) = self.path_of_other(index) {
+            return path;
+        }
         let index = index / self.instance_counts().len().max(1);
         let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
         if !self.fields.job.tuning_resources.choices.is_empty() {
@@ -403,9 +426,11 @@ impl Request {
         self.first_choice().instance_type
     }
 
-    /// Returns the number of instances of the first choice, the largest of `InstanceCounts` if the search chooses it.
+    /// Returns the number of instances of the first choice, the largest of `InstanceCounts` if the search chooses it, and
+    /// of several training job definitions.
     pub fn instance_count(&self) -> u32 {
-        self.instance_counts().last().copied().unwrap_or(self.first_choice().count)
+        let own = |one: &Self| one.instance_counts().last().copied().unwrap_or(one.first_choice().count);
+        self.definitions().map(own).max().unwrap_or(1)
     }
 
     /// Returns `TrainingImage`, else `AlgorithmName`, with its path.

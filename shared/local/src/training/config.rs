@@ -19,6 +19,8 @@ pub struct Config {
     pub root: PathBuf,
     /// The program and arguments that every host of every job runs.
     pub command: Vec<OsString>,
+    /// The program and arguments of the jobs of a training job definition, by its name. Jobs of others run `command`.
+    pub commands: BTreeMap<String, Vec<OsString>>,
     /// The program and arguments that call [`super::shim::shim_main`], for example `[current_exe, "__host"]`.
     pub shim: Vec<OsString>,
     /// The time between SIGTERM and SIGKILL when a job is stopped or interrupted.
@@ -53,6 +55,7 @@ impl Config {
         Self {
             root,
             command,
+            commands: BTreeMap::new(),
             shim,
             grace: Duration::from_mins(2),
             spot_interruptions_per_hour: 0.0,
@@ -69,7 +72,7 @@ impl Config {
     }
 
     pub(crate) fn check(&self) -> Result<(), OpenError> {
-        if self.command.is_empty() {
+        if self.command.is_empty() || self.commands.values().any(Vec::is_empty) {
             return Err(OpenError::NoCommand);
         }
         if self.shim.is_empty() {

@@ -16,6 +16,8 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout_at};
 
+use wire::request::DEFINITION_VARIABLE;
+
 use super::container::Container;
 use super::job::Shared;
 use super::log_stream::{LogStream, Outlets, pump};
@@ -176,6 +178,9 @@ pub(crate) fn mark(attempt: &str) -> String {
 
 fn command(shared: &Shared, container: &Container) -> Command {
     let config = &shared.config;
+    let variables = &container.environment;
+    let definition = variables.iter().find(|(name, _)| name == DEFINITION_VARIABLE);
+    let own = definition.and_then(|(_, name)| config.commands.get(name)).unwrap_or(&config.command);
     let mut command = Command::new(config.shim.first().cloned().unwrap_or_default());
     command
         .args(config.shim.iter().skip(1))
@@ -184,8 +189,8 @@ fn command(shared: &Shared, container: &Container) -> Command {
         .arg("--parent")
         .arg(std::process::id().to_string())
         .arg("--")
-        .args(container.hyperparameters.fill(&config.command, config.pass_args))
-        .envs(container.environment.iter().map(|(name, value)| (name, value)))
+        .args(container.hyperparameters.fill(own, config.pass_args))
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -35,12 +35,16 @@ function renderFront() {
 function renderSizes() {
   const sizes = model.head.costs.ClusterSizes ?? [];
   byId("sizes").hidden = sizes.length === 0;
+  const named = sizes.some((size) => size.TrainingJobDefinitionName !== undefined);
+  byId("sizes-title").textContent = named ? "Training job definitions" : "Cluster sizes";
+  byId("sizes-definition").hidden = !named;
   put(
     byId("sizes-table"),
     sizes.map((size) =>
       el(
         "tr",
         {},
+        named ? el("td", {}, size.TrainingJobDefinitionName) : "",
         [
           count(size.InstanceCount),
           count(size.Trials),

@@ -7,9 +7,10 @@ use tuning::unit::ids::TrialId;
 use use_cases::describe::Place;
 use wire::describe::{TrainingJobSummary, TuningJob};
 
+use super::parameters;
 use super::trial::Record;
 use crate::best_model;
-use crate::document::{Best, Head, ModelOf, Parameter, Seen};
+use crate::document::{Best, Head, ModelOf, Seen};
 use crate::event_text::end_words;
 use crate::follow::Follower;
 
@@ -25,6 +26,7 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
     let (epochs, billed_seconds) = trained(follower, trials);
     let end_word = totals.end_reason.as_deref().or(own.ending_reason.as_deref());
     let plan = definition.compared().map(Plan::brackets).unwrap_or_default();
+    let plan = || definition.brackets().filter_map(|bracket| plan.get(definition.in_plan(bracket)));
     Head {
         step: follower.step,
         name: base.name.clone(),
@@ -59,15 +61,10 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
         waiting_for: own.waiting_for.clone(),
         paused_since: totals.paused_since_ms,
         failures: own.failures.clone(),
-        parameters: definition
-            .space
-            .parameters()
-            .iter()
-            .map(|parameter| Parameter { name: parameter.name.clone(), range: parameter.domain.clone() })
-            .collect(),
+        parameters: parameters::columns(&follower.tuning),
         brackets: own.brackets.clone(),
         costs: own.costs.clone(),
-        plan: plan.iter().map(|bracket| bracket.rungs().iter().map(|rung| rung.slots).collect()).collect(),
+        plan: plan().map(|bracket| bracket.rungs().iter().map(|rung| rung.slots).collect()).collect(),
         refit: own.refit_training_job_name.clone(),
         model: own.best_model.as_ref().map(|model| model.location.clone()),
         model_of: own.best_model.as_ref().map(|model| ModelOf {
@@ -84,14 +81,14 @@ pub(super) fn head(follower: &Follower, described: &TuningJob, trials: &BTreeMap
 fn best(follower: &Follower, described: &TuningJob, job: &TrainingJobSummary) -> Best {
     let seen = described.controller.totals.best_seen.filter(|seen| seen.trial == job.controller.trial);
     let last = job.final_objective.as_ref().map(|last| last.value);
-    let parameters = follower.tuning.definition.space.parameters();
+    let (tuning, trial) = (&follower.tuning, TrialId(job.controller.trial));
     Best {
         job: job.name.clone(),
         trial: job.controller.trial,
         epochs: job.controller.resource,
         last,
         value: seen.map(|seen| seen.value).or(job.controller.best_value).or(last),
-        values: parameters.iter().map(|parameter| job.tuned.get(&parameter.name).cloned()).collect(),
+        values: parameters::values(tuning, &parameters::columns(tuning), trial, &job.tuned),
     }
 }
 

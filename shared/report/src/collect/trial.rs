@@ -17,6 +17,7 @@ use use_cases::describe::state_of;
 use use_cases::words;
 use wire::describe::finite;
 
+use super::parameters;
 use crate::document::{Curve, Job, Judged, Outcome, Phase, Trial};
 use crate::event_text::stop_reason;
 use crate::follow::Follower;
@@ -188,7 +189,8 @@ impl Record {
 
     /// Returns the trial of the document. Its curve has at most `points_max` points.
     pub(super) fn shown(&self, number: TrialId, follower: &Follower, points_max: usize) -> Trial {
-        let definition = &follower.tuning.definition;
+        let tuning = &follower.tuning;
+        let definition = &tuning.definition;
         let summaries: Vec<Cow<'_, JobSummary>> = self.summaries(number, follower).collect();
         let last = summaries.last();
         // The last job with values has the complete curve of the trial.
@@ -203,19 +205,18 @@ impl Record {
             None if last.is_some_and(|job| state_of(job) == "Starting") => (Outcome::Queued, None),
             None => (Outcome::Running, None),
         };
-        let parameters = definition.space.parameters().iter();
         Trial {
             number: number.0,
             bracket: self.bracket.0,
             refit: self.refit,
-            values: parameters.map(|known| self.configuration.0.get(&known.name).cloned()).collect(),
+            values: parameters::values(tuning, &parameters::columns(tuning), number, &self.configuration.0),
             chosen: self.chosen.clone(),
             outcome,
             why,
             epochs: last.map_or(0, |job| job.resource.0),
             best: last.and_then(|job| job.best_value).and_then(finite),
             last: last.and_then(|job| job.last_value).and_then(finite),
-            metrics: follower.tuning.request.other_metrics(metrics),
+            metrics: tuning.request_of(number).other_metrics(metrics),
             curve: curve.map(|job| shown_curve(&job.curve, job.best_value, points_max)).unwrap_or_default(),
             judged: self.judged.clone(),
             jobs: summaries.iter().map(|job| self.shown_job(job, definition)).collect(),

@@ -86,13 +86,7 @@ fn without_a_price_the_amounts_come_from_describe() {
     let played = Simulated::play(request("t", 12, 9, json!({})), &Setting::default());
     let mut definition = played.tuning.definition.clone();
     (definition.job.rate, definition.cap) = (None, None);
-    let tuning = Tuning {
-        id: played.tuning.id.clone(),
-        definition,
-        request: played.tuning.request.clone(),
-        pattern: None,
-        submitter: None,
-    };
+    let tuning = Tuning::new(definition, played.tuning.request.clone(), None);
     let mut live = Live::new(Arc::new(tuning), &played.described(0));
     let mut taken = 0;
     for steps in played.steps.chunks(10) {

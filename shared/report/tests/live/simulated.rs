@@ -70,7 +70,7 @@ impl Simulated {
         let mut steps = Vec::new();
         let seed = definition.seed;
         simulate_steps(&table, &definition, setting, seed, &mut |step, _| steps.push(step.clone())).unwrap();
-        let tuning = Tuning { id: definition.id(), definition, request, pattern: None, submitter: None };
+        let tuning = Tuning::new(definition, request, None);
         Self { tuning: Arc::new(tuning), steps }
     }
 

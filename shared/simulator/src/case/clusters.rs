@@ -1,7 +1,7 @@
 //! The instance configurations of a tuning, in the order of preference. A "choice" is the index of a configuration.
 //! The request or the price list sets the prices, in whole micro-dollars.
 
-use tuning::unit::ids::ChoiceId;
+use tuning::unit::ids::{ChoiceId, TrialId};
 
 use super::{Case, Choices};
 
@@ -34,14 +34,20 @@ pub(crate) fn listed(kind: &str) -> Option<u64> {
 
 impl Choices {
     /// Returns the instances of a choice; beyond the last choice, those of the last.
+    ///
+    /// A training job definition has three instances more than the one before it, so that its jobs show it.
     pub(super) fn cluster(&self, choice: ChoiceId) -> Cluster {
         let each = self.sizes.len().max(1);
+        let of_one = (1 + self.others.len()) * each;
+        let definition = u32::try_from(choice.index() / of_one).unwrap_or(0).min(self.definitions - 1);
+        let choice = ChoiceId::at(choice.index() - definition as usize * of_one);
         let of_type = (choice.index() / each).min(self.others.len());
         let other = of_type.checked_sub(1).and_then(|other| self.others.get(other));
         let size = self.sizes.get(choice.index() % each);
         let (kind, own, listed) = TYPES[of_type.min(TYPES.len() - 1)];
         let instance_hour = if self.own_price { own } else { listed };
-        Cluster { kind, count: *size.or(other).unwrap_or(&self.instances), instance_hour }
+        let count = *size.or(other).unwrap_or(&self.instances) + 3 * definition;
+        Cluster { kind, count, instance_hour }
     }
 
     /// Returns the instances of all choices.
@@ -50,7 +56,14 @@ impl Choices {
     }
 
     fn ids(&self) -> impl Iterator<Item = ChoiceId> + use<> {
-        (0..(1 + self.others.len()) * self.sizes.len().max(1)).map(ChoiceId::at)
+        let definitions = self.definitions as usize;
+        (0..definitions * (1 + self.others.len()) * self.sizes.len().max(1)).map(ChoiceId::at)
+    }
+
+    /// Returns the instances of the choices of a training job definition.
+    pub(super) fn clusters_of(&self, definition: u32) -> impl Iterator<Item = Cluster> + '_ {
+        let each = (1 + self.others.len()) * self.sizes.len().max(1);
+        self.clusters().skip(definition as usize * each).take(each)
     }
 }
 
@@ -65,20 +78,31 @@ impl Case {
         self.choices.ids()
     }
 
-    /// Returns the choices for a trial with this number of instances in its configuration, where the search chooses it.
+    /// Returns the choices for a trial of this size ([`Case::size_of`]).
     pub(crate) fn choices_of(&self, size: Option<u32>) -> impl Iterator<Item = ChoiceId> + '_ {
-        self.choice_ids().filter(move |choice| size.is_none_or(|size| self.cluster(*choice).count == size))
+        self.choice_ids().filter(move |choice| size.is_none_or(|size| self.size_of(*choice) == Some(size)))
     }
 
-    /// Returns the number of instances of a trial that has run on this choice, where the search chooses it.
+    /// Returns the size of a trial that has run on this choice: the number of instances, where the search chooses it, or
+    /// the training job definition, where there are several.
     pub(crate) fn size_of(&self, choice: ChoiceId) -> Option<u32> {
+        if self.choices.definitions > 1 {
+            return u32::try_from(choice.index()).ok().map(|choice| choice / self.types());
+        }
         (!self.choices.sizes.is_empty()).then(|| self.cluster(choice).count)
+    }
+
+    /// Returns the training job definition of a trial, by its number.
+    pub(crate) fn definition_of(&self, trial: TrialId) -> u32 {
+        trial.0 % self.choices.definitions
     }
 
     /// Returns the answer of the service if a quota of the account is smaller than a job on a choice.
     pub(crate) fn quota(&self, choice: ChoiceId) -> Result<(), String> {
         let Cluster { kind, count, .. } = self.cluster(choice);
-        let quota = self.choices.sizes.first().filter(|least| self.choices.small_quota && count > **least);
+        let of_first = self.cluster(ChoiceId(choice.0 % self.types())).count;
+        let least = self.choices.sizes.first().copied().unwrap_or(of_first);
+        let quota = Some(least).filter(|least| self.choices.small_quota && count > *least);
         quota.map_or(Ok(()), |quota| {
             Err(format!(
                 "The account-level service limit '{kind} for training job usage' is {quota} Instances, with current \

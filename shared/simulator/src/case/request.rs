@@ -131,15 +131,39 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
         let numbering = if case.epochs == Epochs::Absolute { "Absolute" } else { "PerAttempt" };
         controller["EpochNumbering"] = json!(numbering);
     }
-    json!({
+    let mut request = json!({
         "HyperParameterTuningJobName": case.name,
         "HyperParameterTuningJobConfig": config,
-        "TrainingJobDefinition": job_definition(choices),
         "Controller": controller,
-    })
+    });
+    set_definitions(&mut request, choices);
+    request
 }
 
-fn job_definition(choices: &Choices) -> Value {
+/// Sets the training job definition, or the list of them.
+fn set_definitions(request: &mut Value, choices: &Choices) {
+    if choices.definitions == 1 {
+        request["TrainingJobDefinition"] = job_definition(choices, 0);
+        return;
+    }
+    let config = &mut request["HyperParameterTuningJobConfig"];
+    let objective = config["HyperParameterTuningJobObjective"].take();
+    let ranges = config["ParameterRanges"].take();
+    let definition = |number: u32| {
+        let mut definition = job_definition(choices, number);
+        definition["DefinitionName"] = json!(format!("d{number}"));
+        definition["TuningObjective"] = objective.clone();
+        definition["HyperParameterRanges"] = ranges.clone();
+        // The spaces differ.
+        if number == 1 {
+            definition["HyperParameterRanges"]["IntegerParameterRanges"] = json!([]);
+        }
+        definition
+    };
+    request["TrainingJobDefinitions"] = (0..choices.definitions).map(definition).collect();
+}
+
+fn job_definition(choices: &Choices, number: u32) -> Value {
     let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
     if let Some(wait) = choices.max_wait_seconds {
         stopping["MaxWaitTimeInSeconds"] = json!(wait);
@@ -159,7 +183,7 @@ fn job_definition(choices: &Choices) -> Value {
         "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
         "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
     });
-    let types = choices.clusters().step_by(choices.sizes.len().max(1));
+    let types = choices.clusters_of(number).step_by(choices.sizes.len().max(1));
     let resources = types.map(
         |cluster| json!({"InstanceType": cluster.kind, "InstanceCount": cluster.count, "VolumeSizeInGB": 30}),
     );

@@ -13,6 +13,8 @@ pub(super) struct Shape {
     s_max: u32,
     /// The values of `s` that the tuning has, lowest first.
     used: (u32, u32),
+    /// The training job definitions, each of which has all brackets.
+    definitions: u32,
 }
 
 impl Shape {
@@ -20,7 +22,8 @@ impl Shape {
         let (min_resource, max_resource, eta) = case.choices.hyperband?;
         let fits = |s: &u32| u64::from(eta).pow(*s) * u64::from(min_resource) <= u64::from(max_resource);
         let s_max = (0..20).take_while(fits).last()?;
-        let whole = Self { max_resource, eta, s_max, used: (0, s_max) };
+        let definitions = case.choices.definitions;
+        let whole = Self { max_resource, eta, s_max, used: (0, s_max), definitions };
         let used = whole.used_by(case);
         Some(Self { used, ..whole })
     }
@@ -40,13 +43,18 @@ impl Shape {
         (if most >= 2 { most - 1 } else { most }, most)
     }
 
-    /// Returns whether the tuning has a bracket.
-    pub(super) fn has(self, bracket: BracketId) -> bool {
-        self.used.0 + bracket.0 <= self.used.1
+    /// Returns the number of brackets of a training job definition.
+    fn each(self) -> u32 {
+        self.used.1 - self.used.0 + 1
+    }
+
+    /// Returns whether the tuning has a bracket, for trials of this training job definition.
+    pub(super) fn has(self, bracket: BracketId, definition: u32) -> bool {
+        bracket.0 / self.each() == definition && definition < self.definitions
     }
 
     pub(super) fn last_rung(self, bracket: BracketId) -> RungId {
-        RungId(self.used.1.saturating_sub(bracket.0))
+        RungId(self.used.1.saturating_sub(bracket.0 % self.each()))
     }
 
     pub(super) fn level(self, bracket: BracketId, rung: RungId) -> u32 {

@@ -74,8 +74,10 @@ impl Book {
         free().find(fits).or(free().next()).or(soonest).unwrap_or_default()
     }
 
-    /// Records whether an answer about a limit shows that the quota of a choice is too small for a job.
-    pub(super) fn note_quota(&mut self, launch: Launch, reason: &str) {
+    /// Marks the choice of a job as short. Records whether the answer shows that its quota is too small for a job.
+    pub(super) fn note_quota(&mut self, key: JobKey, reason: &str) {
+        let Some(launch) = self.jobs.get(&key).map(|job| job.launch) else { return };
+        self.mark_short(launch.instances);
         // On demand, a tuning on spot has another quota.
         if launch.on_demand && self.case.choices.max_wait_seconds.is_some() {
             return;
@@ -109,7 +111,8 @@ impl Book {
         }
         let size = self.trials.get(&key.trial).and_then(|trial| trial.configuration.get("InstanceCount"));
         let size = size.map(|size| size.parse().map_err(|_| format!("Size: job {key} has {size} instances")));
-        let choice = self.next_choice(size.transpose()?);
+        let definition = (self.case.choices.definitions > 1).then(|| self.case.definition_of(key.trial));
+        let choice = self.next_choice(size.transpose()?.or(definition));
         if launch.instances != choice {
             return Err(format!(
                 "Instances: job {key} was ordered on choice {}, expected choice {choice}",

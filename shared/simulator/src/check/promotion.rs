@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
 use tuning::log::ruling::{Ruling, SearchRuling};
-use tuning::unit::ids::{BracketId, CohortId, RungId, TrialId};
+use tuning::unit::ids::{BracketId, ChoiceId, CohortId, RungId, TrialId};
 
 use super::brackets::Shape;
 use super::rungs::rank;
@@ -233,7 +233,8 @@ impl Book {
 
     /// Ranks a waiting trial that no cap or quota allows to continue behind all others. Returns whether it is one.
     fn forfeits(&mut self, place: CohortId, rung: RungId, trial: TrialId, how: &TrialEnd) -> bool {
-        let forfeits = *how == TrialEnd::Stopped(StopWhy::OutOfReach) && !self.case.choices.sizes.is_empty();
+        let forfeits =
+            *how == TrialEnd::Stopped(StopWhy::OutOfReach) && self.case.size_of(ChoiceId(0)).is_some();
         let rungs = self.promotions.cohorts.get_mut(&place).filter(|_| forfeits);
         if let Some((arrivals, _)) = rungs.and_then(|cohort| cohort.rungs.get_mut(&rung)) {
             arrivals.iter_mut().filter(|(other, _)| *other == trial).for_each(|(_, value)| *value = None);

@@ -27,7 +27,8 @@ impl Book {
                 return Err("P6: a trial was judged in a tuning with promotion".to_owned());
             }
             Some((_, max_resource, eta)) => {
-                let shape = Shape::of(&self.case).filter(|shape| shape.has(*bracket));
+                let definition = self.case.definition_of(*trial);
+                let shape = Shape::of(&self.case).filter(|shape| shape.has(*bracket, definition));
                 let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
                 (Some(eta), max_resource, shape.level(*bracket, *rung))
             }
@@ -53,8 +54,9 @@ impl Book {
                 "P6: level {level} of rung {rung} is not {due}, or not below {max_resource}"
             ));
         }
-        // The trials of all brackets compete at a level.
-        let arrivals = self.levels.entry(*level).or_default();
+        // The trials of all brackets of a training job definition compete at a level.
+        let place = (self.case.definition_of(*trial), *level);
+        let arrivals = self.levels.entry(place).or_default();
         let (rank, allowed) = match eta {
             Some(eta) => {
                 let allowed = (arrivals.len() + 1) / usize::try_from(eta).unwrap_or(1);

@@ -85,9 +85,7 @@ impl Book {
             Fact::JobStopRequested { .. } => (job.stop_requested, job.no_retry) = (true, true),
             Fact::ActionDeferred { quota_exceeded: true, reason, .. } if !job.seen => {
                 job.limited = true;
-                let (launch, reason) = (job.launch, reason.clone());
-                self.mark_short(launch.instances);
-                self.note_quota(launch, &reason);
+                self.note_quota(key, reason);
             }
             Fact::TuningSubmitted
             | Fact::StopRequested
@@ -259,7 +257,8 @@ impl Book {
         if launch.refit {
             return self.check_refit_limit(*job, limit);
         }
-        if Shape::of(&self.case).is_some_and(|shape| !shape.has(*bracket)) {
+        let has = |shape: Shape| shape.has(*bracket, self.case.definition_of(job.trial));
+        if Shape::of(&self.case).is_some_and(|shape| !has(shape)) {
             return Err(format!(
                 "Brackets: job {job} starts in bracket {bracket}, which the jobs do not fill"
             ));

@@ -30,11 +30,12 @@ impl World {
         }
         let configuration = &book.trials.get(&job.key.trial)?.configuration;
         let configured = configuration.get(SCALED).and_then(|value| value.parse::<u32>().ok());
-        let factor = book.case.size_of(job.choice).unwrap_or(1);
+        let size = book.case.size_of(job.choice);
+        let definition = (book.case.choices.definitions > 1).then(|| book.case.definition_of(job.key.trial));
+        let factor = size.filter(|_| definition.is_none()).unwrap_or(1);
+        let own = definition.map(Ok).or(configuration.get("InstanceCount").map(str::parse));
         let product = configured.map(|value| value * factor);
-        if job.scaled != product
-            || configuration.get("InstanceCount").map(str::parse) != book.case.size_of(job.choice).map(Ok)
-        {
+        if job.scaled != product || own != size.map(Ok) {
             return Some(format!(
                 "Size: job {name} runs with {SCALED} {:?} on {factor} instances, its trial has {configuration:?}",
                 job.scaled

@@ -212,7 +212,7 @@ impl State {
         self.search.remember(definition, &self.results.timings, (*number, &trial), value.is_some());
         let has_value = trial.has_value();
         let Some(place) = trial.place() else { return };
-        let size = definition.size_of(&trial.configuration);
+        let size = trial.size(definition);
         self.search.park(*number, place, (trial, size), *resource);
         self.search.with_rung(definition, place, |rung| {
             rung.arrive(definition.direction(), (*number, *value));
@@ -269,7 +269,8 @@ impl State {
         let cohort = CohortId { bracket: *bracket, round: *round };
         let purpose = if launch.refit {
             let best = self.search.incumbent.as_ref().map_or(Epochs::ONE, |best| best.resource);
-            Purpose::Refit { to: launch.resource.unwrap_or(best) }
+            let of = definition.definition_of(key.trial);
+            Purpose::Refit { to: launch.resource.unwrap_or(best), of }
         } else {
             Purpose::Search(Place { cohort, rung: RungId(0) })
         };
@@ -278,13 +279,13 @@ impl State {
             ..Trial::new(purpose, configuration, self.now)
         });
         if trial.attempts == 0 && !launch.refit {
-            self.results.count_trial(definition, configuration);
+            self.results.count_trial(definition, trial.size(definition));
         }
         trial.attempts = key.attempt;
         trial.last_attempt_rung = key.rung;
         trial.stage = TrialStage::Running(Job::new(ordered, *reservation));
-        if key.trial >= self.search.next_trial {
-            self.search.next_trial = key.trial.next();
+        if !launch.refit && self.search.is_new(definition, key.trial) {
+            self.search.next_trial = self.search.next_trial.max(key.trial.next());
             self.search.drawn = None;
             if let Some(joined) = self.search.joined.get_mut(bracket.index()) {
                 *joined = joined.saturating_add(1);
@@ -314,8 +315,9 @@ impl State {
         trial.epoch_ms = trial.epoch_ms.max(timing.epoch);
         trial.note_whole(definition, &job);
         let size = definition.job.size(job.order.instances);
-        let size = (!definition.job.sizes.is_empty()).then_some(size);
-        self.results.timings.record(goal, size, timing);
+        let size = definition.job.has_sizes().then_some(size);
+        let are_tails_apart = definition.has_definitions();
+        self.results.timings.record(goal, size, are_tails_apart, timing);
         // A launch freed by the refit is not given to the search.
         let uncounted = job.is_void() || without_instances;
         if uncounted && trial.refit().is_none() {
@@ -344,6 +346,7 @@ impl State {
         self.results.update_best(definition, done, counts);
         if let Some(trial) = self.trials.get(key.trial).filter(|_| counts) {
             self.results.front.add(definition, key, trial);
+            self.search.note_leader(definition, key.trial, trial);
         }
     }
 

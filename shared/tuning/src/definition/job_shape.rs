@@ -28,6 +28,10 @@ pub struct JobShape {
     /// The cluster sizes among which the search chooses, in instances, ascending. Empty: jobs have one size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<u32>,
+    /// The first instance choice of each further training job definition, ascending. Those before the first of them
+    /// are the choices of the first definition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definitions: Vec<ChoiceId>,
     /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub keep_alive_seconds: u64,
@@ -94,27 +98,51 @@ impl JobShape {
 
     /// Returns the instance choices of a cluster size, in the order in which they are tried.
     pub fn choices_of(&self, size: SizeId) -> impl Iterator<Item = ChoiceId> + use<> {
-        self.choices().skip(size.index()).step_by(self.sizes.len().max(1))
+        let (from, to) = if self.definitions.is_empty() {
+            (size.index(), None)
+        } else {
+            let first =
+                |definition: Option<usize>| self.definitions.get(definition?).map(|first| first.index());
+            (first(size.index().checked_sub(1)).unwrap_or(0), first(Some(size.index())))
+        };
+        let all = self.choices().take(to.unwrap_or(usize::MAX));
+        all.skip(from).step_by(self.sizes.len().max(1))
+    }
+
+    /// Returns the instances of the first instance type of a cluster size.
+    pub fn instances_of(&self, size: SizeId) -> Instances {
+        self.instances(self.choices_of(size).next().unwrap_or_default())
     }
 
     /// Returns the cluster size of an instance choice.
     pub fn size(&self, choice: ChoiceId) -> SizeId {
+        if !self.definitions.is_empty() {
+            return SizeId::at(self.definitions.iter().filter(|first| **first <= choice).count());
+        }
         SizeId::at(choice.index().checked_rem(self.sizes.len()).unwrap_or(0))
     }
 
     /// Returns all cluster sizes, the smallest first.
     pub fn all_sizes(&self) -> impl DoubleEndedIterator<Item = SizeId> + use<> {
-        (0..self.sizes.len().max(1)).map(SizeId::at)
+        let definitions = self.definitions.len().saturating_add(1);
+        (0..self.sizes.len().max(definitions)).map(SizeId::at)
     }
 
-    /// Returns the choice of the first instance type whose jobs have most instances.
+    /// Returns whether jobs have different sizes: the search chooses them, or there are several training job definitions.
+    pub fn has_sizes(&self) -> bool {
+        !self.sizes.is_empty() || !self.definitions.is_empty()
+    }
+
+    /// Returns the choice of the first instance type whose jobs cost most.
     pub fn largest(&self) -> ChoiceId {
-        ChoiceId::at(self.sizes.len().saturating_sub(1))
+        let firsts = self.all_sizes().filter_map(|size| self.choices_of(size).next());
+        let cost = |choice: &ChoiceId| (self.instances(*choice).cost(3_600), self.instances(*choice).count);
+        firsts.max_by_key(cost).unwrap_or_default()
     }
 
-    /// Returns whether there are several instance types.
+    /// Returns whether a size has several instance types.
     pub fn has_fallbacks(&self) -> bool {
-        self.fallbacks.len() >= self.sizes.len().max(1)
+        self.all_sizes().any(|size| self.choices_of(size).nth(1).is_some())
     }
 }
 

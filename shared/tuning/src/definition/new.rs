@@ -28,6 +28,7 @@ impl Definition {
             strategy: Strategy::Independent,
             objective: Objective::Maximize,
             space,
+            other_spaces: Vec::new(),
             sampler: SamplerKind::Random,
             initial: Vec::new(),
             warm_start: None,
@@ -71,6 +72,7 @@ impl JobShape {
             max_wait_seconds: None,
             fallbacks: Vec::new(),
             sizes: Vec::new(),
+            definitions: Vec::new(),
             keep_alive_seconds: 0,
             allowances: Allowances::usual(),
         }

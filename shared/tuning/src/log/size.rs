@@ -1,6 +1,6 @@
 //! The stored size of facts and rulings: upper estimates, so that a step always fits its row.
 
-use search::{Configuration, Domain, Parameter};
+use search::{Configuration, Domain, Parameter, Space};
 
 use crate::definition::Definition;
 use crate::log::fact::{Fact, Recorded};
@@ -163,11 +163,15 @@ fn summary_bytes(definition: &Definition) -> usize {
         }
         Domain::Integer { .. } | Domain::Continuous { .. } => NUMBER_BYTES,
     };
-    let parameters = definition.space.parameters().iter();
-    let configuration = parameters.map(|parameter| text(&parameter.name).saturating_add(value(parameter)));
+    let of_space = |space: &Space| -> usize {
+        let parameters = space.parameters().iter();
+        let sizes = parameters.map(|parameter| text(&parameter.name).saturating_add(value(parameter)));
+        sizes.fold(0, usize::saturating_add)
+    };
+    let configuration = definition.definitions().map(|of| of_space(definition.space_of(of))).max();
     let curve = CURVE_POINTS_KEPT.saturating_add(1).saturating_mul(POINT_BYTES);
     let fixed = SUMMARY_BYTES.saturating_add(MAX_MESSAGE_CHARS.saturating_mul(ESCAPED)).saturating_add(curve);
-    configuration.fold(fixed, usize::saturating_add)
+    fixed.saturating_add(configuration.unwrap_or(0))
 }
 
 #[cfg(test)]

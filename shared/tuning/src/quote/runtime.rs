@@ -11,7 +11,7 @@ use crate::definition::Definition;
 use crate::job::Job;
 use crate::state::State;
 use crate::trial::Trial;
-use crate::trial::timing::{Goal, Timing, Timings};
+use crate::trial::timing::{Goal, Timing, Timings, of_size};
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, RungId, SizeId, count};
 use crate::unit::limits::{
@@ -21,8 +21,8 @@ use crate::unit::limits::{
 use crate::unit::time::Millis;
 
 /// Returns the longest known tail of jobs with this goal; `None` while too few have one.
-pub(crate) fn longest_tail(state: &State, goal: Goal) -> Option<Millis> {
-    let tails = state.results.timings.tails(goal);
+pub(crate) fn longest_tail(state: &State, goal: Goal, size: SizeId) -> Option<Millis> {
+    let tails = state.results.timings.tails(goal, size);
     tails.iter().max().copied().filter(|_| tails.len() >= TIMED_JOBS_NEEDED)
 }
 
@@ -40,7 +40,7 @@ impl Pace {
     /// Returns the pace of the concluded jobs and, while these are few, of the running ones; `None` before the first
     /// timed job.
     fn of(definition: &Definition, state: &State, Work { goal, size, .. }: Work) -> Option<Self> {
-        let tail_ms = state.results.timings.tails(goal).to_vec();
+        let tail_ms = state.results.timings.tails(goal, size);
         let Timings { mut epoch_ms, mut epoch_sizes, mut startup_ms, mut startup_sizes, .. } =
             state.results.timings.clone();
         if epoch_ms.len() < TIMED_JOBS_ENOUGH {
@@ -53,7 +53,11 @@ impl Pace {
                 startup_ms.extend(startup);
             }
         }
-        if !definition.job.sizes.is_empty() {
+        if definition.has_definitions() {
+            // Other programs show nothing about this one.
+            epoch_ms = of_size(&epoch_ms, &epoch_sizes, size);
+            startup_ms = of_size(&startup_ms, &startup_sizes, size);
+        } else if !definition.job.sizes.is_empty() {
             epoch_ms = at_size(&definition.job.sizes, &epoch_ms, &epoch_sizes, size);
             startup_ms = at_size(&definition.job.sizes, &startup_ms, &startup_sizes, size);
         }
@@ -170,7 +174,7 @@ pub fn runtime(definition: &Definition, state: &State, work: Work) -> Runtime {
     // A job that trains for one rung needs all its epochs. Others seldom do.
     let most = if definition.promotes().is_some() { epochs } else { epochs.percent(LEAST_EPOCHS_PERCENT) };
     let least = seconds(most, LEAST_PERCENT, LEAST_PERCENT_FEW).min(usual);
-    let is_tail_unknown = goal == Goal::Last && state.results.timings.tail_ms.is_empty();
+    let is_tail_unknown = goal == Goal::Last && state.results.timings.tails(goal, work.size).is_empty();
     Runtime { least: Some(least), usual, most: if is_tail_unknown { user } else { usual } }
 }
 
@@ -178,12 +182,24 @@ pub fn runtime(definition: &Definition, state: &State, work: Work) -> Runtime {
 /// anything shows it.
 pub fn usual_epoch(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Millis> {
     let own = Timing::of(definition, trial, job).epoch.max(trial.epoch_ms);
-    own.or_else(|| state.results.timings.epoch_ms.iter().max().copied())
+    let (known, _) = timed_alike(definition, state, trial.size(definition));
+    own.or_else(|| known.into_iter().max())
+}
+
+/// Returns the times of an epoch and of a start-up, of all jobs; with several training job definitions, of the jobs of
+/// one.
+fn timed_alike(definition: &Definition, state: &State, size: SizeId) -> (Vec<Millis>, Vec<Millis>) {
+    let timings = &state.results.timings;
+    if definition.has_definitions() {
+        timings.of_jobs(size)
+    } else {
+        (timings.epoch_ms.clone(), timings.startup_ms.clone())
+    }
 }
 
 /// Returns the usual times of an epoch and of a start-up (95th percentiles), once enough jobs were timed.
-pub(crate) fn usual(state: &State) -> Option<(Millis, Millis)> {
-    let Timings { epoch_ms, startup_ms, .. } = state.results.timings.clone();
+pub(crate) fn usual(definition: &Definition, state: &State, size: SizeId) -> Option<(Millis, Millis)> {
+    let (epoch_ms, startup_ms) = timed_alike(definition, state, size);
     (epoch_ms.len() >= TIMED_JOBS_NEEDED).then(|| (percentile(epoch_ms, 95), percentile(startup_ms, 95)))
 }
 

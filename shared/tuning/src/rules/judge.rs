@@ -52,7 +52,8 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         if log_is_unread(definition, state, trial) {
             return log_read(*number, trial);
         }
-        let rungs = state.search.rungs_at(definition, level);
+        let of = definition.definition_of(*number);
+        let rungs = state.search.rungs_at(definition, level, of);
         let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
         Some(Ruling::Search(SearchRuling::TrialJudged {
             trial: *number,

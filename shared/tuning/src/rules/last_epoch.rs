@@ -13,6 +13,7 @@ use crate::quote::runtime::longest_tail;
 use crate::state::State;
 use crate::trial::Trial;
 use crate::trial::timing::Goal;
+use crate::unit::ids::SizeId;
 use crate::unit::limits::{LAST_EPOCH_GRACE, TAIL_FACTOR};
 use crate::unit::time::{Millis, Time};
 
@@ -37,7 +38,7 @@ pub(crate) fn deadlines(definition: &Definition, state: &State) -> impl Iterator
 }
 
 fn grace_ends_at(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<Time> {
-    let grace = grace(state, Goal::of_job(definition, job))?;
+    let grace = grace(state, Goal::of_job(definition, job), trial.size(definition))?;
     last_sign(trial, job).map(|sign| sign + grace)
 }
 
@@ -52,6 +53,6 @@ fn last_sign(trial: &Trial, job: &Job) -> Option<Time> {
 }
 
 /// Returns how long a job may run after its last line; `None` while too few tails are known.
-fn grace(state: &State, goal: Goal) -> Option<Millis> {
-    longest_tail(state, goal).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
+fn grace(state: &State, goal: Goal, size: SizeId) -> Option<Millis> {
+    longest_tail(state, goal, size).map(|tail| (tail * TAIL_FACTOR).max(LAST_EPOCH_GRACE))
 }

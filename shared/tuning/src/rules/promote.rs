@@ -316,7 +316,7 @@ fn is_open_to_new_trials(definition: &Definition, state: &State, cohort: CohortI
 /// Returns whether a new trial can join a bracket: enough of the tuning's jobs are left for all promotions that the
 /// trials of the bracket then need.
 pub(crate) fn can_join(definition: &Definition, state: &State, bracket: BracketId) -> bool {
-    if state.status != Status::Active || state.search.next_trial.0 >= definition.max_trials() {
+    if state.status != Status::Active || state.search.all_started() >= definition.max_trials() {
         return false;
     }
     if definition.promotes().is_none() {

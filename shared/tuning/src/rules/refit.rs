@@ -24,8 +24,9 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         return None;
     }
     let best = refitted(definition, state)?;
+    let of = definition.definition_of(best.job.trial);
     let Quote { limits, instances, worst_case: reservation } =
-        Quote::of_epochs(definition, state, best.resource, definition.size_of(&best.configuration));
+        Quote::of_epochs(definition, state, best.resource, best.size(definition));
     if !state.money.ledger.fits_cap(reservation) {
         return None;
     }
@@ -33,8 +34,12 @@ pub(crate) fn order(definition: &Definition, state: &State, why: &EndReason) -> 
         return grant::ask(definition, state, reservation, true);
     }
     Some(Ruling::Order(Order::Start {
-        job: JobKey { trial: state.search.next_trial, rung: RungId(0), attempt: 1 },
-        bracket: definition.refit_bracket(),
+        job: JobKey {
+            trial: definition.trial_from(state.search.next_trial, of),
+            rung: RungId(0),
+            attempt: 1,
+        },
+        bracket: definition.refit_bracket(of),
         configuration: best.configuration.clone(),
         origin: None,
         limits,

@@ -5,13 +5,14 @@
 
 use crate::definition::{Definition, Silence};
 use crate::job::Job;
-use crate::log::fact::JobPhase;
+use crate::log::fact::{JobKey, JobPhase};
 use crate::log::reasons::StopWhy;
 use crate::log::ruling::{Order, ReadOrder, Ruling};
 use crate::quote::runtime::usual;
 use crate::rules::{Rule, last_epoch, nothing};
 use crate::state::State;
 use crate::trial::Trial;
+use crate::unit::ids::SizeId;
 use crate::unit::limits::{MIN_SILENCE, MIN_SILENCE_UNTIMED, SILENCE_EPOCHS};
 use crate::unit::time::{Millis, Time};
 
@@ -24,11 +25,13 @@ pub(crate) const CHECK: Rule = Rule {
 
 /// Orders a check of the next job that has been silent for too long.
 pub(crate) fn check(definition: &Definition, state: &State) -> Option<Ruling> {
-    let allowed = longest_silence(definition, state)?;
-    state.jobs().find_map(|(key, trial, job)| {
-        let since = overdue(definition, state, trial, job, allowed)?;
-        (job.silence_check.key() < Some(since))
-            .then_some(Ruling::Order(Order::Read(ReadOrder::Silence { job: key, since })))
+    timed_apart(definition).find_map(|size| {
+        let allowed = longest_silence(definition, state, size)?;
+        jobs_of(definition, state, size).find_map(|(key, trial, job)| {
+            let since = overdue(definition, state, trial, job, allowed)?;
+            (job.silence_check.key() < Some(since))
+                .then_some(Ruling::Order(Order::Read(ReadOrder::Silence { job: key, since })))
+        })
     })
 }
 
@@ -36,19 +39,35 @@ pub(crate) fn check(definition: &Definition, state: &State) -> Option<Ruling> {
 pub(crate) fn confirmed(definition: &Definition, state: &State, trial: &Trial, job: &Job) -> Option<StopWhy> {
     // Few jobs are checked: the longest silence, which depends on all timed jobs, is computed for these alone.
     let checked = job.silence_check.answered()?;
-    let allowed = longest_silence(definition, state)?;
+    let allowed = longest_silence(definition, state, trial.size(definition))?;
     let since = overdue(definition, state, trial, job, allowed)?;
     let seconds = allowed.seconds_rounded_up();
     (checked >= since).then_some(StopWhy::NoObjective { seconds })
 }
 
 /// Returns when each silence becomes too long.
-fn deadlines(definition: &Definition, state: &State) -> impl Iterator<Item = Time> {
-    let silent = longest_silence(definition, state).map(|allowed| {
-        let silent = state.jobs().filter_map(|(_, trial, job)| silent_since(definition, trial, job));
-        silent.map(move |since| since + allowed)
-    });
-    silent.into_iter().flatten()
+fn deadlines<'a>(definition: &'a Definition, state: &'a State) -> impl Iterator<Item = Time> {
+    timed_apart(definition).flat_map(move |size| {
+        let silent = longest_silence(definition, state, size).map(|allowed| {
+            let jobs = jobs_of(definition, state, size);
+            jobs.filter_map(move |(_, trial, job)| Some(silent_since(definition, trial, job)? + allowed))
+        });
+        silent.into_iter().flatten()
+    })
+}
+
+/// Returns one cluster size for each group of jobs with comparable times.
+fn timed_apart(definition: &Definition) -> impl Iterator<Item = SizeId> + use<> {
+    definition.definitions().map(|of| SizeId(of.0))
+}
+
+fn jobs_of<'a>(
+    definition: &'a Definition,
+    state: &'a State,
+    size: SizeId,
+) -> impl Iterator<Item = (JobKey, &'a Trial, &'a Job)> {
+    let is_own = move |trial: &Trial| !definition.has_definitions() || trial.size(definition) == size;
+    state.jobs().filter(move |(_, trial, _)| is_own(trial))
 }
 
 /// Returns the beginning of a silence that has lasted longer than `allowed`.
@@ -73,15 +92,16 @@ fn silent_since(definition: &Definition, trial: &Trial, job: &Job) -> Option<Tim
     Some(own.map_or(Time::MIN, |line| line.at).max(job.entered(JobPhase::Training)?))
 }
 
-/// Returns the longest silence allowed; `None` = no bound.
-fn longest_silence(definition: &Definition, state: &State) -> Option<Millis> {
+/// Returns the longest silence allowed of a job of a cluster size; `None` = no bound.
+fn longest_silence(definition: &Definition, state: &State, size: SizeId) -> Option<Millis> {
     match definition.silence {
         Silence::Never => None,
         Silence::After(seconds) => Some(Millis::from_seconds(seconds)),
         Silence::Adaptive => {
             let half = Millis::from_seconds(definition.job.max_runtime_seconds).half();
             let untimed = half.max(MIN_SILENCE_UNTIMED);
-            let timed = usual(state).map(|(epoch, startup)| epoch * SILENCE_EPOCHS + startup * 3);
+            let timed =
+                usual(definition, state, size).map(|(epoch, startup)| epoch * SILENCE_EPOCHS + startup * 3);
             Some(timed.map_or(untimed, |timed| timed.max(MIN_SILENCE).min(untimed)))
         }
     }

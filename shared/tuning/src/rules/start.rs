@@ -14,7 +14,7 @@ use crate::rules::{Rule, grant, nothing, pool, promote};
 use crate::state::capacity::choice;
 use crate::state::{State, Status};
 use crate::trial::Trial;
-use crate::unit::ids::{BracketId, RungId, SizeId, TrialId};
+use crate::unit::ids::{BracketId, DefinitionId, RungId, SizeId, TrialId};
 
 /// Orders the next job, or the money for it.
 pub(crate) const START: Rule = Rule {
@@ -60,7 +60,8 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
             .or_else(|| keep_draw(definition, state, next));
     }
     if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = &mut next
-        && job.trial == state.search.next_trial
+        && state.search.is_new(definition, job.trial)
+        && state.refit.is_none()
         && definition.job.sizes.is_empty()
     {
         // This is done last: a draw of the model takes a thousand times longer than the rest of a decision.
@@ -93,8 +94,7 @@ pub(crate) fn has_next(definition: &Definition, state: &State) -> bool {
 
 /// Returns whether enough jobs are left for a new trial in a bracket.
 pub(crate) fn has_jobs(definition: &Definition, state: &State) -> bool {
-    (0..definition.plan().brackets().len())
-        .any(|index| promote::can_join(definition, state, BracketId::at(index)))
+    definition.brackets().any(|bracket| promote::can_join(definition, state, bracket))
 }
 
 /// Returns the next job of the search: a promotion, a new trial, or at the end any promotion left. The search is over
@@ -135,7 +135,8 @@ fn cut_trial_lacks_money(definition: &Definition, state: &State) -> bool {
 pub(crate) fn can_start(definition: &Definition, state: &State) -> bool {
     let limits = &definition.limits;
     let running = state.running();
-    let smallest = definition.job.instances(choice(definition, state, SizeId::default())).count;
+    let count = |size| definition.job.instances(choice(definition, state, size)).count;
+    let smallest = definition.job.all_sizes().map(count).min().unwrap_or_default();
     let instances = state.instances(definition).saturating_add(smallest);
     let refits = state.refit.is_some_and(|job| state.trials.contains_key(job.trial));
     (state.status == Status::Active || refits)
@@ -156,7 +157,7 @@ fn further_attempt(
     state.trials.iter().find_map(|(number, trial)| {
         let is_other = state.finalist.is_some_and(|finalist| finalist != *number);
         let waits_for_finalist = is_other && trial.refit().is_none();
-        let size = definition.size_of(&trial.configuration);
+        let size = trial.size(definition);
         if waits_for_finalist || !trial.may_start(state.now) || !may_start(size) {
             return None;
         }
@@ -188,12 +189,12 @@ fn further_attempt(
 /// money is short, the job may get a shorter limit than usual. [`start`] adds the configuration, unless that decides the
 /// cluster size.
 fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) -> bool) -> Option<Ruling> {
-    let trial = state.search.next_trial;
-    let open = |index: usize| promote::can_join(definition, state, BracketId::at(index));
-    let bracket = BracketId::at(definition.plan().next_bracket_of(&state.search.joined, open)?);
+    let bracket = next_bracket(definition, state, may_start)?;
+    let trial = state.search.next_trial_of(definition, definition.definition_of_bracket(bracket));
     let work = |size| Work::of_rung(definition, bracket, RungId(0), size);
     let (quote, configuration, origin) = if definition.job.sizes.is_empty() {
-        let quote = Quote::of_promoted(definition, state, work(SizeId::default()))?;
+        let size = definition.size_of(trial, &Configuration::default());
+        let quote = Quote::of_promoted(definition, state, work(size))?;
         (quote, Configuration::default(), None)
     } else {
         let Sized { quote, drawn, configuration, origin } = sized(definition, state, trial, may_start, work)?;
@@ -223,11 +224,32 @@ fn new_trial(definition: &Definition, state: &State, may_start: &dyn Fn(SizeId) 
     }))
 }
 
+/// Returns the bracket that the next trial joins; of several training job definitions, a bracket of the first one in
+/// [`by_promise`](crate::state::search::Search::by_promise) whose jobs can start.
+fn next_bracket(
+    definition: &Definition,
+    state: &State,
+    may_start: &dyn Fn(SizeId) -> bool,
+) -> Option<BracketId> {
+    let can_start = |of: DefinitionId| {
+        let size = SizeId(of.0);
+        let work = Work::of_rung(definition, definition.bracket(of, 0), RungId(0), size);
+        !definition.has_definitions() || (may_start(size) && !is_out_of_reach(definition, state, work))
+    };
+    let in_order = state.search.by_promise(definition);
+    in_order.into_iter().filter(|of| can_start(*of)).find_map(|of| {
+        let open = |index: usize| promote::can_join(definition, state, definition.bracket(of, index));
+        let own = state.search.joined.get(definition.bracket(of, 0).index()..).unwrap_or_default();
+        let index = definition.plan().next_bracket_of(own, open)?;
+        Some(definition.bracket(of, index))
+    })
+}
+
 /// Records the configuration of a new trial whose start must wait; `None` if it is recorded, or if only its start draws
 /// it.
 fn keep_draw(definition: &Definition, state: &State, start: Ruling) -> Option<Ruling> {
     let Ruling::Order(Order::Start { job, configuration, origin, .. }) = start else { return None };
-    let waits = !definition.job.sizes.is_empty() && job.trial == state.search.next_trial;
+    let waits = !definition.job.sizes.is_empty() && state.search.is_new(definition, job.trial);
     waits.then(|| record_draw(state, job.trial, configuration, origin))?
 }
 
@@ -273,7 +295,7 @@ fn sized(
         Some((_, configuration, origin)) => (configuration, origin),
         None => draw(definition, state, trial),
     };
-    let preferred = definition.size_of(&drawn);
+    let preferred = definition.size_of(trial, &drawn);
     let smaller = definition.job.all_sizes().rev().filter(|size| *size <= preferred);
     // A small cluster whose times are unknown may reserve more than a large one.
     let mut sizes = smaller.chain(definition.job.all_sizes().filter(|size| *size > preferred));

@@ -26,7 +26,7 @@ pub struct Cohort {
 impl Cohort {
     /// Returns a cohort without trials.
     pub fn new(definition: &Definition, id: CohortId) -> Self {
-        let rungs = definition.plan().rung_count(id.bracket.index());
+        let rungs = definition.rung_count(id.bracket);
         Self { id, joined: 0, rungs: vec![Rung::default(); rungs] }
     }
 

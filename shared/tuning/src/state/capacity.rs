@@ -84,7 +84,7 @@ impl Capacity {
         let mut choices = definition.job.choices();
         // With one size, the latest answer is about all jobs, also those on demand.
         let none_fits = choices.all(|choice| self.is_below_need(choice))
-            || (definition.job.sizes.is_empty() && is_below_need(answer));
+            || (!definition.job.has_sizes() && is_below_need(answer));
         (!definition.job.has_fallbacks() && none_fits).then_some(answer)
     }
 

@@ -12,7 +12,7 @@ use crate::log::fact::{JobEnd, JobKey};
 use crate::trial::Trial;
 use crate::trial::timing::{Timing, Timings};
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{ChoiceId, SizeId};
+use crate::unit::ids::SizeId;
 use crate::unit::limits::FRONT_POINTS_MAX;
 use crate::unit::time::Millis;
 
@@ -46,16 +46,21 @@ pub struct FrontPoint {
 pub fn training(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> Millis {
     match definition.max_resource() {
         Some(all) if all > Epochs::ONE => {
-            timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail()
+            timings.startup(size).unwrap_or(time) + time * all.0.saturating_sub(1) + timings.tail(size)
         }
         Some(_) | None => time,
     }
 }
 
-/// Like [`training`], summed over the instances, in milliseconds. The cost is proportional to it.
+/// Like [`training`], summed over the instances, in milliseconds. The cost is proportional to it. Instances of several
+/// training job definitions count with their price, if all have one.
 pub(crate) fn instance_ms(definition: &Definition, timings: &Timings, size: SizeId, time: Millis) -> u64 {
-    let instances = definition.job.instances(ChoiceId(size.0)).count;
-    training(definition, timings, size, time).0.unsigned_abs().saturating_mul(u64::from(instances))
+    let instances = |size| definition.job.instances_of(size);
+    let hour = |size| instances(size).cost(3_600).map(|cost| cost.0);
+    let are_priced =
+        definition.has_definitions() && definition.job.all_sizes().all(|size| hour(size).is_some());
+    let weight = hour(size).filter(|_| are_priced).unwrap_or(u64::from(instances(size).count));
+    training(definition, timings, size, time).0.unsigned_abs().saturating_mul(weight)
 }
 
 impl Trial {
@@ -85,8 +90,13 @@ impl Trial {
 impl FrontPoint {
     /// See [`instance_ms`]; the greatest number while the trial shows no time.
     fn instance_ms(&self, definition: &Definition, timings: &Timings) -> u64 {
-        let size = definition.size_of(&self.configuration);
+        let size = self.size(definition);
         self.time.map_or(u64::MAX, |time| instance_ms(definition, timings, size, time))
+    }
+
+    /// Returns its cluster size.
+    pub fn size(&self, definition: &Definition) -> SizeId {
+        definition.size_of(self.job.trial, &self.configuration)
     }
 
     fn compare(&self, other: &Self, direction: Direction) -> Ordering {
@@ -123,7 +133,7 @@ impl Front {
 
     /// Returns the best value of a cluster size.
     pub fn best_of(&self, definition: &Definition, size: SizeId) -> Option<f64> {
-        let best = self.0.iter().find(|point| definition.size_of(&point.configuration) == size);
+        let best = self.0.iter().find(|point| point.size(definition) == size);
         best.map(|point| point.value)
     }
 
@@ -167,7 +177,7 @@ impl Front {
         let values = trial.curve.iter().filter_map(|(epoch, value)| Some((*epoch, (*value)?)));
         let best = values.reduce(|best, new| if improves(direction, new.1, best.1) { new } else { best });
         let Some((resource, value)) = best.filter(|_| trial.refit().is_none()) else { return };
-        let size = |point: &FrontPoint| definition.size_of(&point.configuration);
+        let size = |point: &FrontPoint| point.size(definition);
         let mut new = FrontPoint {
             job,
             value,
@@ -201,7 +211,7 @@ impl Front {
     /// Removes a point that is no best buy: the worst one outside the tolerance; without one, a point of the size with most
     /// points, where it leaves the smallest gap. The best of a size stays, and its fastest as long as it can.
     fn thin_out(&mut self, definition: &Definition) {
-        let size = |point: &FrontPoint| definition.size_of(&point.configuration);
+        let size = |point: &FrontPoint| point.size(definition);
         let is_best = |point: &FrontPoint| {
             self.0.iter().find(|best| size(best) == size(point)).is_some_and(|best| best.job == point.job)
         };

@@ -3,10 +3,11 @@
 //! Only [`search::SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use hyperband::ranking::{Direction, improves};
 use search::history::EARLY_EPOCHS;
-use search::{Observation, Place, Suggestion, View};
+use search::{History, Observation, Place, Suggestion, View};
 
 use crate::definition::Definition;
 use crate::state::State;
@@ -14,7 +15,7 @@ use crate::state::front::instance_ms;
 use crate::state::search::Search;
 use crate::trial::Trial;
 use crate::trial::timing::Timings;
-use crate::unit::ids::TrialId;
+use crate::unit::ids::{DefinitionId, TrialId};
 
 impl State {
     /// Returns the configuration of a new trial, and how it was chosen.
@@ -22,11 +23,18 @@ impl State {
         let maximize = definition.direction() == Direction::Maximize;
         let running =
             if learns(definition) { self.running_observations(definition) } else { BTreeMap::new() };
-        let view = View::new(&self.search.history, &running, maximize)
+        let of = definition.definition_of(trial);
+        let running =
+            running.into_iter().filter(|(number, _)| definition.definition_of(TrialId(*number)) == of);
+        let running = running.collect();
+        let view = View::new(self.search.history_of(of), &running, maximize)
             .with_initial(&definition.initial)
             .with_parents(definition.warm_start.as_ref())
             .with_tolerance(definition.best_buy.map(|best_buy| best_buy.tolerance));
-        let drawn = search::suggest(&definition.space, definition.sampler, definition.seed, trial.0, &view);
+        // Two definitions with equal spaces must not draw the same configurations.
+        let seed = definition.seed.wrapping_add(u64::from(of.0));
+        let (space, index) = (definition.space_of(of), definition.index_of(trial));
+        let drawn = search::suggest(space, definition.sampler, seed, index, &view);
         match definition.initial.get(trial.index()) {
             Some(given) => drawn.with(given),
             None => drawn,
@@ -53,8 +61,9 @@ impl Search {
         number: TrialId,
         trial: &Trial,
     ) -> Option<Observation> {
-        let place = Place::of(&definition.space, &trial.configuration).ok()?;
-        let known = self.history.get(number.0);
+        let of = definition.definition_of(number);
+        let place = Place::of(definition.space_of(of), &trial.configuration).ok()?;
+        let known = self.history_of(of).get(number.0);
         let values = trial.curve.values().copied().flatten().chain(known.and_then(|known| known.best));
         let better = |best: f64, value: f64| {
             if improves(definition.direction(), value, best) { value } else { best }
@@ -62,7 +71,7 @@ impl Search {
         let early = trial.curve.values().map_while(|value| *value).take(EARLY_EPOCHS).collect();
         let by_model = trial.by_model || known.is_some_and(|known| known.by_model);
         let cost = definition.best_buy.and_then(|_| {
-            let (size, time) = (definition.size_of(&trial.configuration), trial.time(definition)?);
+            let (size, time) = (trial.size(definition), trial.time(definition)?);
             Some(instance_ms(definition, timings, size, time))
         });
         let cost = cost.or_else(|| known.and_then(|known| known.cost));
@@ -86,8 +95,27 @@ impl Search {
             // A failure is cheap.
             observation.cost = observation.cost.filter(|_| counts);
             let maximize = definition.direction() == Direction::Maximize;
-            self.history.record(number.0, observation, maximize);
+            self.history_mut(definition.definition_of(number)).record(number.0, observation, maximize);
         }
+    }
+
+    /// Returns what the sampler knows, of each training job definition.
+    pub fn histories(&self) -> impl Iterator<Item = &History> {
+        std::iter::once(&self.history).chain(&self.other_histories)
+    }
+
+    /// Returns what the sampler knows of the trials of a training job definition.
+    pub fn history_of(&self, of: DefinitionId) -> &History {
+        static NONE: LazyLock<History> = LazyLock::new(History::default);
+        self.histories().nth(of.index()).unwrap_or(&NONE)
+    }
+
+    fn history_mut(&mut self, of: DefinitionId) -> &mut History {
+        let Some(other) = of.index().checked_sub(1) else { return &mut self.history };
+        if self.other_histories.len() <= other {
+            self.other_histories.resize_with(other.saturating_add(1), History::default);
+        }
+        self.other_histories.get_mut(other).unwrap_or(&mut self.history)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Results of concluded jobs: their numbers, their best values and their failures.
 
 use hyperband::ranking::improves;
-use search::Configuration;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
@@ -11,6 +10,7 @@ use crate::state::failures::Failures;
 use crate::state::front::Front;
 use crate::trial::summary::JobSummary;
 use crate::trial::timing::Timings;
+use crate::unit::ids::SizeId;
 use crate::unit::time::Time;
 
 /// Sums and best values of concluded jobs.
@@ -83,9 +83,12 @@ impl Results {
     }
 
     /// Counts a trial that starts with a cluster size.
-    pub(crate) fn count_trial(&mut self, definition: &Definition, configuration: &Configuration) {
-        self.trials_by_size.resize(definition.job.sizes.len(), 0);
-        if let Some(trials) = self.trials_by_size.get_mut(definition.size_of(configuration).index()) {
+    pub(crate) fn count_trial(&mut self, definition: &Definition, size: SizeId) {
+        if !definition.job.has_sizes() {
+            return;
+        }
+        self.trials_by_size.resize(definition.job.all_sizes().count(), 0);
+        if let Some(trials) = self.trials_by_size.get_mut(size.index()) {
             *trials = trials.saturating_add(1);
         }
     }

@@ -1,24 +1,31 @@
 //! The search: which trials compete with each other, which continue, and what the sampler knows.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use hyperband::plan::BracketPlan;
+use hyperband::ranking::improves;
 use search::{Configuration, History, Origin};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Definition, Scheduling};
 use crate::scheduler::{Cohort, ParkedTrials, Rung, Waiting};
+use crate::trial::Trial;
 use crate::trial::live::LiveTrials;
 use crate::unit::epochs::Epochs;
-use crate::unit::ids::{BracketId, CohortId, Place, RungId, TrialId, count};
+use crate::unit::ids::{BracketId, CohortId, DefinitionId, Place, RungId, TrialId, count};
 
 /// Number of equal values that shows that the objective does not change.
 const MANY_VALUES: u32 = 10;
 
+/// The number of best trials by which several training job definitions compete.
+const LEADERS: usize = 10;
+/// The least number of first trials of each training job definition: a strategy without brackets names none.
+const LEAST_TRIALS: u32 = 5;
+
 /// Who competes with whom, and what the sampler knows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Search {
-    /// The number of the next new trial.
+    /// One more than the greatest number of a trial.
     pub next_trial: TrialId,
     /// A new trial that waits for instances or money, its configuration and its origin.
     pub drawn: Option<(TrialId, Configuration, Option<Origin>)>,
@@ -33,8 +40,15 @@ pub struct Search {
     /// Their configurations and curves, as far as they are at hand.
     #[serde(skip)]
     pub parked: ParkedTrials,
-    /// What the sampler knows of trials that have ended or wait; empty unless the sampler learns.
+    /// What the sampler knows of trials that have ended or wait, of the first training job definition; empty unless the
+    /// sampler learns.
     pub history: History,
+    /// The same of the further training job definitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_histories: Vec<History>,
+    /// The trials with the best values, the best first; empty unless there are several training job definitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaders: Vec<(TrialId, f64)>,
     /// The best value seen at any epoch.
     pub incumbent: Option<Incumbent>,
     /// Trials finished since the incumbent last changed.
@@ -57,7 +71,34 @@ pub struct Incumbent {
 
 impl Search {
     pub(crate) fn new(definition: &Definition) -> Self {
-        Self { joined: vec![0; definition.plan().brackets().len()], ..Self::default() }
+        Self { joined: vec![0; definition.brackets().count()], ..Self::default() }
+    }
+
+    /// Returns how many trials of a training job definition have started.
+    pub fn started(&self, definition: &Definition, of: DefinitionId) -> u32 {
+        let own = definition.brackets().zip(&self.joined);
+        let own = own.filter(|(bracket, _)| definition.definition_of_bracket(*bracket) == of);
+        own.map(|(_, joined)| *joined).fold(0, u32::saturating_add)
+    }
+
+    /// Returns how many trials have started.
+    pub fn all_started(&self) -> u32 {
+        self.joined.iter().copied().fold(0, u32::saturating_add)
+    }
+
+    /// Returns the number of the next new trial of a training job definition.
+    pub fn next_trial_of(&self, definition: &Definition, of: DefinitionId) -> TrialId {
+        if definition.has_definitions() {
+            let each = count(definition.definitions().count());
+            TrialId(self.started(definition, of).saturating_mul(each).saturating_add(of.0))
+        } else {
+            self.next_trial
+        }
+    }
+
+    /// Returns whether a trial has not started yet.
+    pub(crate) fn is_new(&self, definition: &Definition, trial: TrialId) -> bool {
+        trial >= self.next_trial_of(definition, definition.definition_of(trial))
     }
 
     /// Returns a rung of a cohort; `None` before the first trial of the cohort.
@@ -65,13 +106,16 @@ impl Search {
         self.cohort(place.cohort)?.rung(place.rung)
     }
 
-    /// Returns the rungs at `level` of all cohorts, in the order in which the cohorts were made.
+    /// Returns the rungs at `level` of all cohorts of a training job definition, in the order in which the cohorts were
+    /// made.
     pub fn rungs_at<'a>(
         &'a self,
         definition: &'a Definition,
         level: Epochs,
+        of: DefinitionId,
     ) -> impl Iterator<Item = &'a Rung> + use<'a> {
-        self.cohorts.iter().flat_map(move |cohort| {
+        let own = move |cohort: &&Cohort| definition.definition_of_bracket(cohort.id.bracket) == of;
+        self.cohorts.iter().filter(own).flat_map(move |cohort| {
             let here = move |number| definition.level(cohort.id.bracket, number) == level;
             cohort.rungs().filter(move |(number, _)| here(*number)).map(|(_, rung)| rung)
         })
@@ -107,7 +151,7 @@ impl Search {
     pub fn next_cohort(&self, definition: &Definition, bracket: BracketId) -> CohortId {
         let joined = self.joined.get(bracket.index()).copied().unwrap_or(0);
         let round = match definition.promotes() {
-            Some(Scheduling::Synchronous) => joined.checked_div(slots(definition, bracket)).unwrap_or(0),
+            Some(Scheduling::Synchronous) => joined.checked_div(definition.round_of(bracket)).unwrap_or(0),
             Some(Scheduling::Asynchronous) | None => 0,
         };
         CohortId { bracket, round }
@@ -128,6 +172,55 @@ impl Search {
         let of_bracket = self.cohorts.iter().filter(|cohort| cohort.id.bracket == bracket);
         let waiting = of_bracket.filter_map(|cohort| cohort.rung(rung)).map(|rung| rung.waiting.len());
         count(waiting.sum())
+    }
+
+    /// Records the best value of a trial that counts, where several training job definitions compete for the next trial.
+    pub(crate) fn note_leader(&mut self, definition: &Definition, number: TrialId, trial: &Trial) {
+        if !definition.has_definitions() || trial.refit().is_some() {
+            return;
+        }
+        let direction = definition.direction();
+        let known = self.leaders.iter().position(|(leader, _)| *leader == number);
+        let known = known.map(|index| self.leaders.remove(index).1);
+        let values = trial.curve.values().copied().flatten().chain(known);
+        let better = |best, value| if improves(direction, value, best) { value } else { best };
+        let Some(best) = values.reduce(better) else { return };
+        let place = self.leaders.partition_point(|(_, value)| !improves(direction, best, *value));
+        self.leaders.insert(place, (number, best));
+        self.leaders.truncate(LEADERS);
+    }
+
+    /// Returns the training job definitions in the order in which they get the next trial.
+    ///
+    /// Each first gets as many trials as the first bracket has, so that its model knows something and its first
+    /// promotions are known. Then the trials of each are in proportion to one plus the number of its trials among the
+    /// best [`LEADERS`] of all: the chance that its next trial becomes one of the best, as in Threshold Ascent
+    /// (Streeter and Smith 2006, section 3), with a least share instead of a confidence bound.
+    pub(crate) fn by_promise(&self, definition: &Definition) -> Vec<DefinitionId> {
+        let first = definition.round_of(BracketId(0)).max(LEAST_TRIALS);
+        let key = |of: DefinitionId| {
+            let started = self.started(definition, of);
+            let leads = self.leaders.iter().filter(|(trial, _)| definition.definition_of(*trial) == of);
+            (started, count(leads.count()).saturating_add(1))
+        };
+        let mut all: Vec<_> = definition.definitions().map(|of| (key(of), of)).collect();
+        all.sort_by(|((a, leads_a), _), ((b, leads_b), _)| {
+            let is_new = |started: u32| started < first;
+            // started / leads is compared by cross-multiplication.
+            let share = |started: u32, leads: u32| u64::from(started).saturating_mul(u64::from(leads));
+            match (is_new(*a), is_new(*b)) {
+                (false, false) => share(*a, *leads_b).cmp(&share(*b, *leads_a)),
+                (true, true) => a.cmp(b),
+                (new, _) => {
+                    if new {
+                        Ordering::Less
+                    } else {
+                        Ordering::Greater
+                    }
+                }
+            }
+        });
+        all.into_iter().map(|(_, of)| of).collect()
     }
 
     /// Counts values that are equal to all earlier ones.
@@ -154,7 +247,7 @@ impl Search {
         }
         let live = trials.values().any(|trial| trial.place().is_some_and(|place| place.cohort == id))
             || self.waiting.values().any(|trial| trial.cohort() == id);
-        let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= slots(definition, id.bracket);
+        let full = |cohort: &Cohort| cohort.id == id && cohort.joined >= definition.round_of(id.bracket);
         let Some(index) = self.cohorts.iter().position(full).filter(|_| !live) else { return };
         let over = self.cohorts.remove(index);
         self.past.resize_with(self.joined.len(), Vec::new);
@@ -165,9 +258,4 @@ impl Search {
             rung.arrivals.into_iter().for_each(|arrival| past.arrive(definition.direction(), arrival));
         }
     }
-}
-
-/// Returns the trials of one round of a bracket.
-fn slots(definition: &Definition, bracket: BracketId) -> u32 {
-    definition.plan().brackets().get(bracket.index()).map_or(1, BracketPlan::trials)
 }

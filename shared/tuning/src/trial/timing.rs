@@ -30,6 +30,13 @@ pub struct Timings {
     pub tail_ms: Vec<Millis>,
     /// The same of jobs that were to train to a lower rung: a program may save its model only at the last epoch.
     pub rung_tail_ms: Vec<Millis>,
+    /// The training job definition of each of the jobs of `tail_ms`, where there are several. Clusters of different sizes
+    /// save the same model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tail_sizes: Vec<SizeId>,
+    /// The same of `rung_tail_ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rung_tail_sizes: Vec<SizeId>,
 }
 
 /// Where the training of a job ends.
@@ -57,11 +64,13 @@ impl Goal {
 }
 
 impl Timings {
-    /// Adds the timing of a concluded job; `size` = its cluster size, where the search chooses it.
+    /// Adds the timing of a concluded job; `size` = its cluster size, where jobs have several. `are_tails_apart`: jobs of
+    /// different sizes have different tails.
     pub(crate) fn record(
         &mut self,
         goal: Goal,
         size: Option<SizeId>,
+        are_tails_apart: bool,
         Timing { epoch, startup, tail }: Timing,
     ) {
         if let Some(time) = epoch {
@@ -77,34 +86,50 @@ impl Timings {
             push(&mut self.startup_sizes, size);
         }
         if let Some(time) = tail {
-            push(if goal == Goal::Last { &mut self.tail_ms } else { &mut self.rung_tail_ms }, time);
+            let (times, sizes) = match goal {
+                Goal::Last => (&mut self.tail_ms, &mut self.tail_sizes),
+                Goal::Rung => (&mut self.rung_tail_ms, &mut self.rung_tail_sizes),
+            };
+            push(times, time);
+            if let Some(size) = size.filter(|_| are_tails_apart) {
+                push(sizes, size);
+            }
         }
     }
 
     /// Returns the median time of an epoch on a cluster size; `None` before a job has shown it.
     pub fn epoch(&self, size: SizeId) -> Option<Millis> {
-        of_size(&self.epoch_ms, &self.epoch_sizes, size)
+        median(of_size(&self.epoch_ms, &self.epoch_sizes, size))
     }
 
     /// Returns the median time of a start-up with its first epoch on a cluster size; `None` before a job has shown it.
     pub fn startup(&self, size: SizeId) -> Option<Millis> {
-        of_size(&self.startup_ms, &self.startup_sizes, size)
+        median(of_size(&self.startup_ms, &self.startup_sizes, size))
     }
 
-    /// Returns the median time from the line of the last epoch to the end; 0 before a job has shown it.
-    pub fn tail(&self) -> Millis {
-        median(self.tail_ms.clone()).unwrap_or(Millis::ZERO)
+    /// Returns the median time from the line of the last epoch to the end, on a cluster size; 0 before a job has shown it.
+    pub fn tail(&self, size: SizeId) -> Millis {
+        median(self.tails(Goal::Last, size)).unwrap_or(Millis::ZERO)
     }
 
-    pub(crate) fn tails(&self, goal: Goal) -> &[Millis] {
-        if goal == Goal::Last { &self.tail_ms } else { &self.rung_tail_ms }
+    pub(crate) fn tails(&self, goal: Goal, size: SizeId) -> Vec<Millis> {
+        match goal {
+            Goal::Last => of_size(&self.tail_ms, &self.tail_sizes, size),
+            Goal::Rung => of_size(&self.rung_tail_ms, &self.rung_tail_sizes, size),
+        }
+    }
+
+    /// Returns the times of an epoch and of a start-up with its first epoch, of jobs of a cluster size.
+    pub(crate) fn of_jobs(&self, size: SizeId) -> (Vec<Millis>, Vec<Millis>) {
+        let epochs = of_size(&self.epoch_ms, &self.epoch_sizes, size);
+        (epochs, of_size(&self.startup_ms, &self.startup_sizes, size))
     }
 }
 
-/// Returns the median of the times of a cluster size. Where all jobs have one size, `sizes` is empty.
-fn of_size(times: &[Millis], sizes: &[SizeId], size: SizeId) -> Option<Millis> {
+/// Returns the times of a cluster size. Where all jobs have one size, `sizes` is empty.
+pub(crate) fn of_size(times: &[Millis], sizes: &[SizeId], size: SizeId) -> Vec<Millis> {
     let own = times.iter().enumerate().filter(|(index, _)| sizes.get(*index).is_none_or(|of| *of == size));
-    median(own.map(|(_, time)| *time).collect())
+    own.map(|(_, time)| *time).collect()
 }
 
 fn median(mut times: Vec<Millis>) -> Option<Millis> {

@@ -43,7 +43,8 @@ id! {
 }
 
 id! {
-    /// The number of a bracket in the plan; 0 = the one that explores most.
+    /// The number of a bracket; 0 = the one that explores most. Each training job definition has all brackets of the
+    /// plan: those of the second definition follow those of the first, and so on.
     BracketId
 }
 
@@ -58,8 +59,21 @@ id! {
 }
 
 id! {
-    /// The number of a cluster size of the search; 0 = the smallest.
+    /// The number of a cluster size of the search; 0 = the smallest. In a tuning with several training job definitions,
+    /// the number of a definition: its jobs have times and costs of their own too.
     SizeId
+}
+
+id! {
+    /// The number of a training job definition of the request; 0 = the first.
+    DefinitionId
+}
+
+impl DefinitionId {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub(crate) fn is_first(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl SizeId {

@@ -36,6 +36,7 @@ mod rest;
 mod retries;
 mod rungs;
 mod runtime;
+mod several;
 mod silence;
 mod sizes;
 mod spot;

@@ -227,7 +227,7 @@ fn running_jobs_may_use_the_whole_instance_limit() {
 #[test]
 fn trial_numbers_end_at_twice_the_largest_number_of_jobs() {
     let mut run = Run::new(&random(9, 3));
-    run.state.search.next_trial = TrialId(19_999);
+    (run.state.search.next_trial, run.state.search.joined) = (TrialId(19_999), vec![19_999]);
     check_next(&mut run, &[submitted()], &["start 19999-0-1"]);
 }
 

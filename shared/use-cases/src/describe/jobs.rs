@@ -35,6 +35,7 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
         }
         .to_owned(),
         tuning_job_name: None,
+        training_job_definition_name: tuning.request.definition_name(job.job.trial.0).map(str::to_owned),
         controller: JobController {
             trial: job.job.trial.0,
             attempt: job.job.attempt,
@@ -51,7 +52,7 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
             reserved_usd: (job.cost.is_none() && !job.never_started).then_some(job.reservation),
             cost_usd: job.cost,
             model: None,
-            metrics: tuning.request.other_metrics(&job.metrics),
+            metrics: tuning.request_of(job.job.trial).other_metrics(&job.metrics),
         },
     }
 }

@@ -89,7 +89,10 @@ impl Found {
             configuration: &job.configuration.0,
             limits: job.limits,
             tags: &self.own_tags(stack),
-            resource: tuning.request.resource_hyperparameter().zip(job.level.or(max_resource)),
+            resource: tuning
+                .request_of(job.job.trial)
+                .resource_hyperparameter()
+                .zip(job.level.or(max_resource)),
             launch: self.launch(),
         });
         let Some(members) = view.as_object_mut() else { return view };
@@ -103,7 +106,7 @@ impl Found {
             members.entry(flag).or_insert(json!(false));
         }
         let modified = job.ended.or(job.started).unwrap_or(job.ordered);
-        let artifacts = place.model(&tuning.request, &entry.name);
+        let artifacts = place.model(tuning.request_of(job.job.trial), &entry.name);
         let metrics = final_metrics(&entry, modified);
         let trained = job.started.zip(job.ended).map(|(from, to)| (to - from).seconds_rounded_up());
         let optional = [

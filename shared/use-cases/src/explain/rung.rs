@@ -39,7 +39,8 @@ pub(super) fn comparison(
         return None;
     };
     let mut all = Rung::default();
-    let before = state.search.rungs_at(definition, *level).flat_map(|rung| &rung.arrivals);
+    let of = definition.definition_of(*trial);
+    let before = state.search.rungs_at(definition, *level, of).flat_map(|rung| &rung.arrivals);
     before.chain([&(*trial, *value)]).for_each(|arrival| all.arrive(definition.direction(), *arrival));
     Some(Comparison {
         bracket: *bracket,
@@ -131,7 +132,7 @@ pub(super) fn execution(tuning: &Tuning) -> Option<String> {
 /// Returns the levels at which trials of `bracket` are compared and, last, their end. Empty without Hyperband.
 pub(super) fn levels(tuning: &Tuning, bracket: BracketId) -> Vec<Epochs> {
     let Some(plan) = tuning.definition.compared() else { return Vec::new() };
-    let bracket = plan.brackets().get(bracket.index());
+    let bracket = plan.brackets().get(tuning.definition.in_plan(bracket));
     bracket
         .map(|bracket| bracket.rungs().iter().map(|rung| Epochs(rung.resource)).collect())
         .unwrap_or_default()

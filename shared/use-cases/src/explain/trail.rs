@@ -192,7 +192,7 @@ impl<'a> Trail<'a> {
             }
             Ruling::Search(SearchRuling::TrialDrawn { trial, configuration, .. }) => {
                 if *trial == self.trial {
-                    self.drawn_size = Some(definition.size_of(configuration));
+                    self.drawn_size = Some(definition.size_of(*trial, configuration));
                 }
                 None
             }
@@ -252,14 +252,15 @@ impl<'a> Trail<'a> {
         }
         let trial = state.trials.get(self.trial);
         let (bracket, configuration, origin) = self.drawn.unwrap_or_default();
-        let drawn_size = self.drawn_size;
+        let (drawn_size, own_size) = (self.drawn_size, definition.size_of(self.trial, &configuration));
         Explanation {
             tuning: definition.name.clone(),
             trial: self.trial,
+            definition: self.tuning.request.definition_name(self.trial.0).map(str::to_owned),
             bracket,
             rungs: rung::levels(self.tuning, bracket),
             rung_execution: rung::execution(self.tuning),
-            drawn: words::drawn(definition, origin) + &words::resized(definition, drawn_size, &configuration),
+            drawn: words::drawn(definition, origin) + &words::resized(definition, drawn_size, own_size),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
             direction: words::direction(definition.objective).to_owned(),

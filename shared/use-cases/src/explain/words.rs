@@ -1,6 +1,5 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
-use search::Configuration;
 use tuning::definition::{Definition, JobLimits, Objective};
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
@@ -25,12 +24,8 @@ pub(super) const LOG_READ_ORDERED: &str = "the training program restarted: the c
     it compares the trial, because a lost line would give a wrong epoch";
 
 /// Returns that a trial has another cluster size than the one with which it was drawn; empty if it has the same.
-pub(super) fn resized(
-    definition: &Definition,
-    drawn: Option<SizeId>,
-    configuration: &Configuration,
-) -> String {
-    let Some(drawn) = drawn.filter(|drawn| *drawn != definition.size_of(configuration)) else {
+pub(super) fn resized(definition: &Definition, drawn: Option<SizeId>, own: SizeId) -> String {
+    let Some(drawn) = drawn.filter(|drawn| *drawn != own) else {
         return String::new();
     };
     let sizes = &definition.job.sizes;
@@ -38,7 +33,7 @@ pub(super) fn resized(
     format!(
         "; drawn with {} instances, which the money, a quota or the capacity did not allow, so it has {}",
         count(drawn),
-        count(definition.size_of(configuration))
+        count(own)
     )
 }
 
@@ -192,7 +187,7 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
         return format!("it is at epoch {epoch} and is being stopped");
     }
     let plan = definition.plan();
-    let bracket = plan.brackets().get(trial.bracket(definition).index());
+    let bracket = plan.brackets().get(definition.in_plan(trial.bracket(definition)));
     let next = bracket.and_then(|bracket| bracket.rungs().get(trial.next_rung().index()));
     match next {
         Some(rung) if rung.resource < plan.max_resource() => {
@@ -207,8 +202,10 @@ pub(super) fn standing(definition: &Definition, state: &State, trial: &Trial) ->
 
 #[cfg(test)]
 mod tests {
+    use search::Configuration;
     use serde_json::json;
     use tuning::definition::INSTANCE_COUNT;
+    use tuning::unit::ids::TrialId;
     use wire::request::{PriceAnswer, Request};
 
     use super::*;
@@ -222,13 +219,16 @@ mod tests {
         );
         let request = Request::check(body).unwrap();
         let definition = request.definition(Time(0), "000000", &PriceAnswer::default()).unwrap();
-        let of = |count: &str| Configuration([(INSTANCE_COUNT.to_owned(), count.to_owned())].into());
-        let four = Some(definition.size_of(&of("4")));
+        let of = |count: &str| {
+            let configuration = Configuration([(INSTANCE_COUNT.to_owned(), count.to_owned())].into());
+            definition.size_of(TrialId(0), &configuration)
+        };
+        let (two, four) = (of("2"), Some(of("4")));
         assert_eq!(
-            resized(&definition, four, &of("2")),
+            resized(&definition, four, two),
             "; drawn with 4 instances, which the money, a quota or the capacity did not allow, so it has 2"
         );
-        assert_eq!(resized(&definition, four, &of("4")), "");
-        assert_eq!(resized(&definition, None, &of("2")), "");
+        assert_eq!(resized(&definition, four, of("4")), "");
+        assert_eq!(resized(&definition, None, two), "");
     }
 }

@@ -52,7 +52,8 @@ where
             return Ok(None);
         }
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(None) };
-        let names = tuning.request.metric_names();
+        let request = tuning.request_of(job.trial);
+        let names = request.metric_names();
         let place = |name: &str| u8::try_from(names.iter().position(|known| *known == name)?).ok();
         let finite = description.final_metrics.iter().filter(|(_, value)| value.is_finite());
         let values = finite.filter_map(|(name, value)| Some((place(name)?, *value))).take(MAX_METRICS);
@@ -61,7 +62,7 @@ where
             self.fact(format!("final-metrics#{job}"), Fact::FinalMetricsSeen { job, values: values.clone() })
         };
         // The decider has the values of the objective.
-        let has_others = !tuning.request.other_metrics(&values).is_empty();
+        let has_others = !request.other_metrics(&values).is_empty();
         Ok(has_others.then(fact))
     }
 

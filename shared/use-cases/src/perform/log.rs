@@ -43,7 +43,9 @@ where
 
     async fn excerpt(&self, from: Time, pages: usize) -> Excerpt {
         let mut read = Excerpt { facts: Vec::new(), pages: 0, whole: Ok(false), search: Search::default() };
-        let Some(pattern) = &self.tuning.pattern else { return Excerpt { whole: Ok(true), ..read } };
+        let Some(pattern) = self.tuning.pattern(self.job.trial) else {
+            return Excerpt { whole: Ok(true), ..read };
+        };
         let host = self.tuning.request.metric_host();
         let mut streams: BTreeMap<String, StreamLines> = BTreeMap::new();
         let mut next: Option<String> = None;
@@ -92,7 +94,7 @@ where
     /// Returns the problem that the log of a job has no value with an epoch. The job must have ended by itself: one that
     /// failed or still runs may not have reached its first value.
     pub(crate) async fn missing_value(&self, search: &Search) -> Option<Recorded> {
-        let request = &self.tuning.request;
+        let request = self.tuning.request_of(self.job.trial);
         let is_lost = search.values > 0 && request.epoch_pattern().is_some() && !search.has_epochs;
         let (hint, is_cause) = if is_lost {
             (search.without_epoch(), true)
@@ -113,8 +115,8 @@ where
 
     /// Looks for a value in the beginning of another host's log.
     async fn value_of_other_host(&self) -> Option<String> {
-        let request = &self.tuning.request;
-        let (own, pattern) = (request.metric_host(), self.tuning.pattern.as_ref()?);
+        let request = self.tuning.request_of(self.job.trial);
+        let (own, pattern) = (request.metric_host(), self.tuning.pattern(self.job.trial)?);
         let hosts = (1..=request.instance_count()).map(|number| format!("algo-{number}"));
         let other = hosts.take(2).find(|host| host != own)?;
         let page = self.page(&other, Time::EPOCH, None).await.ok()?;

@@ -48,7 +48,10 @@ where
             configuration: &configuration.0,
             limits: *limits,
             tags: &tags,
-            resource: tuning.request.resource_hyperparameter().zip(launch.resource.or(max_resource)),
+            resource: tuning
+                .request_of(job.trial)
+                .resource_hyperparameter()
+                .zip(launch.resource.or(max_resource)),
             launch: *launch,
         });
         // Checked directly before the call: an actuator that was frozen must not start a job that was cancelled

@@ -67,8 +67,8 @@ pub(super) fn bytes_of(state: &State) -> usize {
     let arrivals: usize = rungs.map(|rung| rung.arrivals.len() + rung.waiting.len()).sum();
     let waiting = state.search.waiting.len() * WAITING;
     let billing = state.money.billing.len() * TRIAL;
-    let observations = state.search.history.iter().count() * OBSERVATION;
-    TRIAL + trials + parked + waiting + billing + arrivals * EPOCH + observations
+    let observations: usize = state.search.histories().map(|history| history.iter().count()).sum();
+    TRIAL + trials + parked + waiting + billing + arrivals * EPOCH + observations * OBSERVATION
 }
 
 #[cfg(test)]

@@ -120,15 +120,18 @@ impl Guardrails {
                 refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
             }
         }
-        let (path, image) = request.image();
-        if !self.images.allows(image) {
-            refuse(path, refused("training image", image, &self.images));
+        for (index, one) in request.definitions().enumerate() {
+            let mut refuse = |path: &str, message| refuse(&request.path_of(path, index), message);
+            let (path, image) = one.image();
+            if !self.images.allows(image) {
+                refuse(path, refused("training image", image, &self.images));
+            }
+            let role = one.role_arn();
+            if !self.role_arns.allows(role) {
+                refuse("TrainingJobDefinition.RoleArn", refused("execution role", role, &self.role_arns));
+            }
+            self.check_network(one, &mut refuse);
         }
-        let role = request.role_arn();
-        if !self.role_arns.allows(role) {
-            refuse("TrainingJobDefinition.RoleArn", refused("execution role", role, &self.role_arns));
-        }
-        self.check_network(request, &mut refuse);
         for key in &self.required_tags {
             if !request.job_tags().any(|(given, _)| given == key) {
                 refuse("Tags", format!("this stack requires the tag '{key}': add it to Tags"));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Constraint, Kind, rows};
 use crate::names::{TAG_DECISION, TAG_PREFIX, TAG_STACK, TAG_TUNING, VARIABLE_PREFIX};
-use crate::request::{Request, Violation, json_value, shortened};
+use crate::request::{DEFINITION, LIST, Request, Violation, job_definitions_mut, json_value, shortened};
 
 const CONTROLLER: &str = "Controller";
 
@@ -60,7 +60,8 @@ pub fn remove_lifted(body: &mut Value) {
     if let Some(Value::Array(tags)) = body.get_mut("Tags") {
         tags.retain(|tag| !tag["Key"].as_str().is_some_and(|key| key.starts_with(TAG_PREFIX)));
     }
-    if let Some(Value::Object(variables)) = body.pointer_mut("/TrainingJobDefinition/Environment") {
+    let variables = job_definitions_mut(body).filter_map(|one| one.get_mut("Environment")?.as_object_mut());
+    for variables in variables {
         variables.retain(|name, _| !name.starts_with(VARIABLE_PREFIX));
     }
 }
@@ -110,11 +111,16 @@ fn all_given(body: &Value) -> Vec<Given<'_>> {
         let text = tag.get("Value")?.as_str()?;
         Some(Given { source: Source::Tag, path: format!("Tags[{index}]"), field, text })
     });
-    let variables = body.pointer("/TrainingJobDefinition/Environment").and_then(Value::as_object);
-    let variables = variables.into_iter().flatten().filter_map(|(name, value)| {
-        let field = name.strip_prefix(VARIABLE_PREFIX)?;
-        let path = format!("TrainingJobDefinition.Environment.{}", shortened(name));
-        Some(Given { source: Source::Variable, path, field, text: value.as_str()? })
+    let one = body.get(DEFINITION).map(|one| (DEFINITION.to_owned(), one));
+    let list = body.get(LIST).and_then(Value::as_array).into_iter().flatten().enumerate();
+    let all = one.into_iter().chain(list.map(|(index, one)| (format!("{LIST}[{index}]"), one)));
+    let variables = all.flat_map(|(path, one)| {
+        let variables = one.get("Environment").and_then(Value::as_object).into_iter().flatten();
+        variables.filter_map(move |(name, value)| {
+            let field = name.strip_prefix(VARIABLE_PREFIX)?;
+            let path = format!("{path}.Environment.{}", shortened(name));
+            Some(Given { source: Source::Variable, path, field, text: value.as_str()? })
+        })
     });
     tags.chain(variables).collect()
 }

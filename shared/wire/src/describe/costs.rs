@@ -53,10 +53,14 @@ pub struct FrontTrial {
     pub tuned_hyper_parameters: BTreeMap<String, String>,
 }
 
-/// What the trials of one cluster size have shown, where the search chooses it.
+/// What the trials of one cluster size have shown, where the search chooses it; or those of one of several training job
+/// definitions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct ClusterSize {
+    /// `DefinitionName`, with several training job definitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_job_definition_name: Option<String>,
     /// Instances of a training job.
     pub instance_count: u32,
     /// Trials that were started.

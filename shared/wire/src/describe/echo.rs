@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tuning::unit::ids::ChoiceId;
 
 use super::TuningJob;
-use crate::request::{OBJECTIVE_HYPERPARAMETER, Request};
+use crate::request::{DEFINITION, LIST, OBJECTIVE_HYPERPARAMETER, Request};
 
 /// The members of a request that Describe shows. They stay JSON, because Describe also shows members that the
 /// controller does not know.
@@ -20,13 +20,14 @@ pub struct RequestEcho {
     #[serde(rename = "HyperParameterTuningJobConfig")]
     #[schemars(with = "Map<String, Value>")]
     pub config: Value,
-    /// `TrainingJobDefinition`.
-    #[serde(rename = "TrainingJobDefinition")]
-    #[schemars(with = "Map<String, Value>")]
-    pub definition: Value,
-    #[serde(rename = "TrainingJobDefinitions", skip_serializing_if = "Option::is_none")]
+    /// `TrainingJobDefinition`; null with a list of definitions.
+    #[serde(rename = "TrainingJobDefinition", default, skip_serializing_if = "Value::is_null")]
     #[schemars(with = "Option<Map<String, Value>>")]
-    definitions: Option<Value>,
+    pub definition: Value,
+    /// `TrainingJobDefinitions`.
+    #[serde(rename = "TrainingJobDefinitions", default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    pub definitions: Vec<Value>,
     #[serde(rename = "WarmStartConfig", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     warm_start: Option<Value>,
@@ -40,8 +41,12 @@ impl RequestEcho {
     pub fn of(request: &Request, tuning_arn: &str) -> Self {
         Self {
             config: config(request),
-            definition: definition(request, tuning_arn),
-            definitions: request.at("TrainingJobDefinitions").cloned(),
+            definition: if request.has_definition_list() {
+                Value::Null
+            } else {
+                definition(request, tuning_arn)
+            },
+            definitions: definitions(request, tuning_arn),
             warm_start: request.at("WarmStartConfig").cloned(),
             autotune: request.at("Autotune").cloned(),
         }
@@ -55,15 +60,36 @@ pub fn settings(request: &Request) -> Map<String, Value> {
 
 /// Returns `HyperParameterTuningJobConfig` with the defaults that clients expect.
 fn config(request: &Request) -> Value {
-    let mut config = request.object("HyperParameterTuningJobConfig").cloned().unwrap_or_default();
+    let whole = request.body().get("HyperParameterTuningJobConfig").and_then(Value::as_object);
+    let mut config = whole.cloned().unwrap_or_default();
     config.entry("TrainingJobEarlyStoppingType").or_insert_with(|| json!("Off"));
     config.insert("ResourceLimits".to_owned(), resource_limits(request));
     if let Some(ranges) = member(&mut config, "ParameterRanges") {
-        for list in ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"] {
-            ranges.entry(list).or_insert_with(|| json!([]));
-        }
+        complete(ranges);
     }
     Value::Object(config)
+}
+
+/// Adds the lists of ranges that are missing.
+fn complete(ranges: &mut Map<String, Value>) {
+    for list in ["IntegerParameterRanges", "ContinuousParameterRanges", "CategoricalParameterRanges"] {
+        ranges.entry(list).or_insert_with(|| json!([]));
+    }
+}
+
+/// Returns `TrainingJobDefinitions`, each with its objective and its ranges.
+fn definitions(request: &Request, tuning_arn: &str) -> Vec<Value> {
+    let shown = |(one, sent): (&Request, &Value)| {
+        let mut shown = definition(one, tuning_arn);
+        for name in ["TuningObjective", "HyperParameterRanges"] {
+            shown[name] = sent.get(name).cloned().unwrap_or_default();
+        }
+        if let Some(ranges) = shown["HyperParameterRanges"].as_object_mut() {
+            complete(ranges);
+        }
+        shown
+    };
+    request.definitions().zip(request.definition_list()).map(shown).collect()
 }
 
 /// Returns `ResourceLimits` with `MaxNumberOfTrainingJobs`, which is optional here but which AMT's clients expect.
@@ -124,10 +150,12 @@ fn algorithm_arn(name: &str, tuning_arn: &str) -> String {
 /// if all fields are equal. Names are not compared, and tags neither, because Describe does not show them.
 pub fn first_difference(described: &TuningJob, request: &Request) -> Option<String> {
     let wanted = RequestEcho::of(request, &described.base.arn);
+    let list = |definitions: &Vec<Value>| Value::Array(definitions.clone());
     let of_controller = |members: &Map<String, Value>| Value::Object(members.clone());
     [
         ("HyperParameterTuningJobConfig", &described.request.config, &wanted.config),
         ("TrainingJobDefinition", &described.request.definition, &wanted.definition),
+        ("TrainingJobDefinitions", &list(&described.request.definitions), &list(&wanted.definitions)),
         ("Controller", &of_controller(&described.controller.settings), &of_controller(&settings(request))),
     ]
     .into_iter()
@@ -151,19 +179,28 @@ pub fn difference(one: &Value, other: &Value) -> Option<String> {
 /// `definition` add, except those that change no decision. It does not validate the request: the response may contain
 /// additions that validation rejects, and the rules may be those of an earlier release.
 pub fn request_from_description(described: &TuningJob) -> Request {
-    let mut shown = described.request.definition.clone();
-    if let Some(statics) = shown.get_mut("StaticHyperParameters").and_then(Value::as_object_mut) {
-        statics.remove(OBJECTIVE_HYPERPARAMETER);
-    }
-    if let Some(output) = shown.get_mut("OutputDataConfig").and_then(Value::as_object_mut)
-        && output.get("KmsKeyId").is_some_and(|key| key == "")
-    {
-        output.remove("KmsKeyId");
-    }
+    let plain = |shown: &Value| {
+        let mut shown = shown.clone();
+        if let Some(statics) = shown.get_mut("StaticHyperParameters").and_then(Value::as_object_mut) {
+            statics.remove(OBJECTIVE_HYPERPARAMETER);
+        }
+        if let Some(output) = shown.get_mut("OutputDataConfig").and_then(Value::as_object_mut)
+            && output.get("KmsKeyId").is_some_and(|key| key == "")
+        {
+            output.remove("KmsKeyId");
+        }
+        shown
+    };
+    let definitions: Vec<Value> = described.request.definitions.iter().map(plain).collect();
+    let (name, definitions) = if definitions.is_empty() {
+        (DEFINITION, plain(&described.request.definition))
+    } else {
+        (LIST, Value::Array(definitions))
+    };
     Request::from_stored(json!({
         "HyperParameterTuningJobName": described.base.name,
         "HyperParameterTuningJobConfig": described.request.config,
-        "TrainingJobDefinition": shown,
+        name: definitions,
         "Controller": described.controller.settings,
     }))
 }

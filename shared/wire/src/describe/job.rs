@@ -59,6 +59,9 @@ pub struct TrainingJobSummary {
     /// Name of the tuning job that launched it; only in `OverallBestTrainingJob`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning_job_name: Option<String>,
+    /// `DefinitionName` of its training job definition, if the request has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_job_definition_name: Option<String>,
     /// The data that AMT's response lacks.
     pub controller: JobController,
 }

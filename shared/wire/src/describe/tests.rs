@@ -45,6 +45,7 @@ fn job() -> TrainingJobSummary {
         failure_reason: None,
         objective_status: "Succeeded".to_owned(),
         tuning_job_name: None,
+        training_job_definition_name: None,
         controller: JobController {
             trial: 7,
             attempt: 1,

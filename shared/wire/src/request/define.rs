@@ -58,6 +58,24 @@ impl Request {
         incarnation: &str,
         prices: &PriceAnswer,
     ) -> Result<Definition, RequestError> {
+        let each = self.definitions().map(|one| one.of_one(created, incarnation, prices));
+        let mut each = each.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some(first) = each.next() else { return self.of_one(created, incarnation, prices) };
+        let definition = Self::join(first, each);
+        if let Some(cap) = definition.cap {
+            self.check_cap(&definition, cap)?;
+        }
+        Self::check_counted_epochs(&definition)?;
+        Ok(definition)
+    }
+
+    /// Returns the definition of a tuning job with the first training job definition only.
+    fn of_one(
+        &self,
+        created: Time,
+        incarnation: &str,
+        prices: &PriceAnswer,
+    ) -> Result<Definition, RequestError> {
         let (parameters, _) = ranges::parameters(self);
         let space = Space::new(parameters).map_err(|error| {
             RequestError::field("HyperParameterTuningJobConfig.ParameterRanges", &error.to_string())
@@ -67,7 +85,7 @@ impl Request {
         let (execution, _) = self.rungs(&job, Times::ASSUMED);
         let strategy = self.defined_strategy(execution)?;
         let plain = Definition::new((self.name(), incarnation), created, space, self.limits(), job);
-        let definition = Definition {
+        Ok(Definition {
             seed: self.seed(incarnation),
             silence: self.silence(&strategy),
             strategy,
@@ -81,12 +99,7 @@ impl Request {
             best_buy: self.best_buy(),
             spot_fallback: self.fields.controller.spot_fallback == Some(SpotFallback::OnDemand),
             ..plain
-        };
-        if let Some(cap) = cap {
-            self.check_cap(&definition, cap)?;
-        }
-        Self::check_counted_epochs(&definition)?;
-        Ok(definition)
+        })
     }
 
     /// Returns the search for a cheaper configuration, by `Controller.ValueTolerance`.
@@ -286,7 +299,7 @@ impl Request {
                 .map(|(instance_hour, volume_kilo_gib_hour)| Rate { instance_hour, volume_kilo_gib_hour });
             Instances { count: choice.count, volume_gib: choice.volume_gib, rate }
         };
-        let mut choices = self.instance_choices().into_iter().map(instances);
+        let mut choices = self.own_choices().into_iter().map(instances);
         let first = choices.next().unwrap_or(instances(self.first_choice()));
         JobShape {
             instance_count: first.count,
@@ -297,6 +310,7 @@ impl Request {
             max_wait_seconds: self.max_wait_seconds().filter(|_| self.is_spot()),
             fallbacks: choices.collect(),
             sizes: self.instance_counts(),
+            definitions: Vec::new(),
             keep_alive_seconds: self.keep_alive_seconds(),
             allowances: self.allowances(prices.least_allowances),
         }
@@ -322,7 +336,7 @@ impl Request {
         ]
     }
 
-    fn epochs(&self) -> EpochRule {
+    pub(super) fn epochs(&self) -> EpochRule {
         let numbering = self.epoch_numbering();
         let captured = self.epoch_pattern().is_some();
         let base = self.fields.controller.epoch_base.or(numbering.map(|epochs| epochs.base));

@@ -34,6 +34,9 @@ const CHECKPOINTS: &str = "/opt/ml/checkpoints";
 /// container, so an epoch's value would arrive when the program ends.
 const UNBUFFERED: (&str, &str) = ("PYTHONUNBUFFERED", "1");
 
+/// The variable with the name of the training job definition, where there are several: one program may serve all.
+pub const DEFINITION_VARIABLE: &str = "SM_DEFINITION_NAME";
+
 /// Parameters of one training job.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainingJob<'a> {
@@ -58,10 +61,13 @@ pub struct TrainingJob<'a> {
 impl Request {
     /// Returns the body of `CreateTrainingJob`.
     pub fn create_training_job(&self, job: &TrainingJob<'_>) -> Value {
+        let (own, instances) = self.with_choice(job.trial, job.launch.instances);
+        let is_of_several = self.definitions().nth(1).is_some();
+        own.create_own(&TrainingJob { launch: Launch { instances, ..job.launch }, ..*job }, is_of_several)
+    }
+
+    fn create_own(&self, job: &TrainingJob<'_>, is_of_several: bool) -> Value {
         let mut members = self.object(DEFINITION).cloned().unwrap_or_default();
-        for name in NOT_COPIED {
-            members.remove(*name);
-        }
         let mut variables = match members.remove("Environment") {
             Some(Value::Object(variables)) => variables,
             _ => Map::new(),
@@ -69,6 +75,12 @@ impl Request {
         variables.retain(|name, _| !name.starts_with(VARIABLE_PREFIX));
         if self.adds_unbuffered() {
             variables.insert(UNBUFFERED.0.to_owned(), json!(UNBUFFERED.1));
+        }
+        if let Some(name) = members.get("DefinitionName").filter(|_| is_of_several) {
+            variables.insert(DEFINITION_VARIABLE.to_owned(), name.clone());
+        }
+        for name in NOT_COPIED {
+            members.remove(*name);
         }
         if !variables.is_empty() {
             members.insert("Environment".to_owned(), Value::Object(variables));
@@ -105,8 +117,7 @@ impl Request {
 
     fn hyperparameters(&self, job: &TrainingJob<'_>) -> Map<String, Value> {
         let mut all = self.static_hyperparameters().cloned().unwrap_or_default();
-        let count =
-            self.instance_choices().get(job.launch.instances.index()).map_or(1, |choice| choice.count);
+        let count = self.own_choices().get(job.launch.instances.index()).map_or(1, |choice| choice.count);
         let tuned = job.configuration.iter().filter(|(name, _)| !self.is_instance_count(name));
         all.extend(tuned.map(|(name, value)| (name.clone(), json!(value))));
         for name in self.scaled_hyperparameters() {
@@ -127,7 +138,7 @@ impl Request {
 
     /// Returns `ResourceConfig` from either form in the request, with the instances of choice `index`.
     pub(crate) fn resource_config(&self, choice: ChoiceId) -> Map<String, Value> {
-        let choices = self.instance_choices();
+        let choices = self.own_choices();
         let chosen = choices.get(choice.index()).or(choices.last());
         if let Some(given) = self.object("TrainingJobDefinition.ResourceConfig") {
             let mut given = given.clone();

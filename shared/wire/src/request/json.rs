@@ -44,6 +44,11 @@ impl From<serde_json::Error> for JsonError {
     }
 }
 
+/// Returns the value at a path of member names, unless it is missing or null.
+pub(super) fn at<'a>(body: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(body, |value, member| value.get(member)).filter(|value| !value.is_null())
+}
+
 /// Returns the JSON object in `body`, which has the bounds of a request.
 pub fn parse(body: &[u8]) -> Result<Value, JsonError> {
     if body.len() > MAX_BODY_BYTES {

@@ -8,6 +8,7 @@ mod defaults;
 
 use serde_json::{Value, json};
 
+use super::definitions::change_each;
 use super::metric::NUMBER_PATTERN;
 use super::{Request, RequestError};
 use crate::algorithm::Metric;
@@ -18,8 +19,10 @@ impl Request {
     /// Like [`Request::check`], for a tuning on one machine: the fields of [`required_by_stack`] get defaults, and a
     /// metric without `Regex` gets [`default_regex`].
     pub fn check_local(mut body: Value) -> Result<Self, RequestError> {
-        defaults::add(&mut body);
-        add_patterns(&mut body);
+        change_each(&mut body, |one| {
+            defaults::add(one);
+            add_patterns(one);
+        });
         Self::check(body)
     }
 }

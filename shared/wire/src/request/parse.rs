@@ -21,9 +21,10 @@ impl Request {
     /// Validates a request that is already JSON.
     pub fn check(mut body: Value) -> Result<Self, RequestError> {
         lift::lift(&mut body);
-        let mut request = Self::from_stored(body);
+        let request = Self::from_stored(body);
         constraint::check(&request)?;
-        json::drop_nulls(&mut request.body);
-        Ok(request)
+        let mut body = request.body;
+        json::drop_nulls(&mut body);
+        Ok(Self::from_stored(body))
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of requests as clients send them, and of the definition made from them.
 
+mod definitions;
 mod jobs;
 mod lifted;
 mod rungs;

@@ -78,6 +78,12 @@ impl Request {
     /// Checks that this tuning can start from the tuning named `name`, whose request is `parent`. Returns the reason why
     /// it cannot.
     pub fn check_parent(&self, name: &str, parent: &Self) -> Result<(), String> {
+        if parent.definitions().nth(1).is_some() {
+            return Err(format!(
+                "the parent tuning job {name} has several training job definitions, and its trials have no space in common; \
+                 name another parent"
+            ));
+        }
         let objective = |request: &Self| (request.objective(), request.objective_metric().to_owned());
         if objective(self) != objective(parent) {
             return Err(format!(

@@ -20,10 +20,22 @@ const INSTANCE_FIELDS: [(&str, &str); 3] =
 const CHECKPOINT_MAX: usize = 1_024 - 48;
 
 pub(super) fn one_definition(request: &Request) -> Vec<Violation> {
-    let none = request.at(JOB).is_none() && request.at("TrainingJobDefinitions").is_none();
     let message = "Missing TrainingJobDefinition: it is required, with AlgorithmSpecification, RoleArn, \
                    OutputDataConfig, StoppingCondition and ResourceConfig";
-    when(none, JOB, message)
+    let missing = when(request.at(JOB).is_none(), JOB, message);
+    let moved = [
+        ("TuningObjective", "HyperParameterTuningJobObjective"),
+        ("HyperParameterRanges", "ParameterRanges"),
+    ];
+    let misplaced = moved.into_iter().flat_map(|(own, of_config)| {
+        let path = format!("{JOB}.{own}");
+        let message = format!(
+            "Invalid {own}: expected none in TrainingJobDefinition; move it to \
+             HyperParameterTuningJobConfig.{of_config}, or use TrainingJobDefinitions"
+        );
+        when(request.at(&path).is_some(), &path, &message)
+    });
+    missing.into_iter().chain(misplaced).collect()
 }
 
 pub(super) fn image_or_algorithm(request: &Request) -> Vec<Violation> {

@@ -16,10 +16,8 @@ const RANGES: &str = "HyperParameterTuningJobConfig.ParameterRanges";
 pub(in super::super) static JOB: &[Constraint] = &[
     structure("TrainingJobDefinition").rules(&["one_definition", "objective"]),
     text("TrainingJobDefinition.DefinitionName").range(1, 64).pattern(NAME),
-    structure("TrainingJobDefinition.TuningObjective").like(OBJECTIVE)
-        .unsupported(&[], "use HyperParameterTuningJobConfig.HyperParameterTuningJobObjective"),
-    structure("TrainingJobDefinition.HyperParameterRanges").like(RANGES)
-        .unsupported(&[], "use HyperParameterTuningJobConfig.ParameterRanges"),
+    structure("TrainingJobDefinition.TuningObjective").like(OBJECTIVE).rules(&["one_definition"]),
+    structure("TrainingJobDefinition.HyperParameterRanges").like(RANGES).rules(&["one_definition"]),
     map("TrainingJobDefinition.StaticHyperParameters").max(100)
         .rules(&["max_resource", "resource_order", "unique_names", "reserved_names", "hyperparameter_count"]),
     text("TrainingJobDefinition.StaticHyperParameters{key}").range(1, 256),

@@ -6,7 +6,6 @@ use crate::request::{CompleteOnConvergence, EarlyStopping, Strategy};
 
 const SCALING: &[&str] = &["Auto", "Linear", "Logarithmic", "ReverseLogarithmic"];
 const TAG: &str = r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)";
-const LIST_ADVICE: &str = "use TrainingJobDefinition instead";
 const AUTO_ADVICE: &str = "its ranges come from rules that AWS does not publish; set the ranges in IntegerParameterRanges, \
     ContinuousParameterRanges or CategoricalParameterRanges";
 const AUTOTUNE_ADVICE: &str = "it completes a request by rules that AWS does not publish; set ranges, limits and strategy \
@@ -69,7 +68,7 @@ pub(in super::super) static TUNING: &[Constraint] = &[
     text("HyperParameterTuningJobConfig.TuningJobCompletionCriteria.ConvergenceDetected.CompleteOnConvergence")
         .one_of(CompleteOnConvergence::WORDS),
     integer("HyperParameterTuningJobConfig.RandomSeed").min(0),
-    list("TrainingJobDefinitions").range(1, 10).unsupported(&[], LIST_ADVICE).rules(&["one_definition"]),
+    list("TrainingJobDefinitions").range(1, 10).rules(&["one_definition"]),
     structure("TrainingJobDefinitions[]").like("TrainingJobDefinition"),
     structure("WarmStartConfig").rules(&["warm_start"]),
     list("WarmStartConfig.ParentHyperParameterTuningJobs").required().range(1, 5),

@@ -17,9 +17,7 @@ pub(super) fn bases() -> Vec<Base> {
     let unsupported_fields = [
         "Autotune",
         "HyperParameterTuningJobConfig.ParameterRanges.AutoParameters",
-        "TrainingJobDefinition.HyperParameterRanges",
         "TrainingJobDefinition.InputDataConfig[0].DataSource.S3DataSource.InstanceGroupNames",
-        "TrainingJobDefinition.TuningObjective",
     ];
     let group_fields = [
         "TrainingJobDefinition.ResourceConfig.InstanceGroups",
@@ -27,18 +25,13 @@ pub(super) fn bases() -> Vec<Base> {
         "TrainingJobDefinition.ResourceConfig.InstancePreferences",
         "TrainingJobDefinition.ResourceConfig.TrainingPlanArn",
     ];
-    let definition_fields = [
-        "TrainingJobDefinitions",
-        "TrainingJobDefinitions[0].HyperParameterRanges",
-        "TrainingJobDefinitions[0].TuningObjective",
-    ];
     vec![
         base("flat", flat(), &[]),
         base("named", named(), &[]),
         base("configs", configs(), &[]),
         base("unsupported", unsupported(), &unsupported_fields),
         base("groups", groups(), &group_fields),
-        base("definitions", definitions(), &definition_fields),
+        base("definitions", definitions(), &[]),
     ]
 }
 
@@ -231,8 +224,6 @@ fn unsupported() -> Value {
     let auto = json!([{"Name": "alpha", "ValueHint": "0.5"}]);
     body["HyperParameterTuningJobConfig"]["ParameterRanges"]["AutoParameters"] = auto;
     let job = &mut body["TrainingJobDefinition"];
-    job["TuningObjective"] = json!({"Type": "Maximize", "MetricName": "validation:auc"});
-    job["HyperParameterRanges"] = ranges();
     job["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = json!(["group"]);
     body
 }
@@ -254,6 +245,7 @@ fn groups() -> Value {
 fn definitions() -> Value {
     let mut body = flat();
     let mut job = body.as_object_mut().unwrap().remove("TrainingJobDefinition").unwrap();
+    job["DefinitionName"] = json!("a");
     job["TuningObjective"] = json!({"Type": "Maximize", "MetricName": "validation:auc"});
     job["HyperParameterRanges"] = ranges();
     body["TrainingJobDefinitions"] = json!([job]);

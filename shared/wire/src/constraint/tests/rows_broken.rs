@@ -96,7 +96,11 @@ fn bad_texts(row: &Constraint) -> Vec<(&'static str, Value)> {
 /// Returns the first base that sets the row, with pointer and path. Removes tags unless the row is one of theirs: their
 /// pattern covers all letters of Unicode and takes most of the time of a validation.
 fn base_of(row: &Constraint) -> (Base, String, String) {
-    let found = bases().into_iter().find_map(|base| place(&base.body, row.path).map(|place| (base, place)));
+    let found =
+        |path: &str| bases().into_iter().find_map(|base| place(&base.body, path).map(|place| (base, place)));
+    // Some rows are only for an element of the list.
+    let in_list = row.path.replacen("TrainingJobDefinition.", "TrainingJobDefinitions[].", 1);
+    let found = found(row.path).or_else(|| found(&in_list));
     let (mut base, (pointer, path)) = found.unwrap_or_else(|| panic!("no base sets {}", row.path));
     if !row.path.starts_with("Tags") {
         base.body.as_object_mut().unwrap().remove("Tags");

@@ -6,6 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::request::definitions::paths_of_each;
+
 /// The instance type of this machine. Prices of a request may name another one.
 pub const LOCAL_INSTANCE_TYPE: &str = "ml.local.machine";
 
@@ -20,7 +22,7 @@ const MAX_RUNTIME_SECONDS: u64 = 86_400;
 
 /// Returns the paths of the fields that a stack requires and `body` leaves to this machine.
 pub fn required_by_stack(body: &Value) -> Vec<String> {
-    missing(body).into_iter().map(|(path, _)| format!("{JOB}.{path}")).collect()
+    paths_of_each(body, |one| missing(one).into_iter().map(|(path, _)| format!("{JOB}.{path}")).collect())
 }
 
 /// Adds the missing fields. Leaves members of the wrong type for validation to reject.

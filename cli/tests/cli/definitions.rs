@@ -1,0 +1,80 @@
+//! Several training job definitions in one tuning, with real processes.
+
+use serde_json::{Value, json};
+
+use crate::report::document;
+use crate::world::{QUICK, World, request};
+
+/// Searches two definitions with different hyperparameters and log lines.
+fn two() -> Value {
+    let mut request = request("t");
+    let members = request.as_object_mut().unwrap();
+    let mut small = members.remove("TrainingJobDefinition").unwrap();
+    let config = members["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+    config["ResourceLimits"] = json!({"MaxNumberOfTrainingJobs": 8, "MaxParallelTrainingJobs": 2});
+    small["TuningObjective"] = config.remove("HyperParameterTuningJobObjective").unwrap();
+    small["HyperParameterRanges"] = config.remove("ParameterRanges").unwrap();
+    let mut large = small.clone();
+    small["DefinitionName"] = json!("small");
+    large["DefinitionName"] = json!("large");
+    large["HyperParameterRanges"] =
+        json!({"ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0.1", "MaxValue": "1"}]});
+    large["AlgorithmSpecification"]["MetricDefinitions"] =
+        json!([{"Name": large["TuningObjective"]["MetricName"], "Regex": "area ([0-9.]+)"}]);
+    members.insert("TrainingJobDefinitions".to_owned(), json!([small, large]));
+    request
+}
+
+/// Logs nine epochs of the definition `large` only.
+const LARGE: &str = r#"[ "$SM_DEFINITION_NAME" = large ] || exit 1
+for epoch in 0 1 2 3 4 5 6 7 8; do echo "[$epoch] area 0.${epoch}5"; done
+"#;
+
+#[test]
+fn each_definition_runs_its_own_command_and_is_read_by_its_own_pattern() {
+    let world = World::new(QUICK);
+    world.write("large.sh", LARGE);
+    world.write_request("request.json", &two());
+    let result = world.run(&["--command", "large=sh large.sh", "--output", "json"]).with_code(0).json();
+    let jobs = result["TrainingJobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 8);
+    for job in jobs {
+        let is_large = job["Controller"]["Trial"].as_u64().unwrap() % 2 == 1;
+        assert_eq!(job["TrainingJobDefinitionName"], if is_large { "large" } else { "small" }, "{job}");
+        assert_eq!(job["TunedHyperParameters"].get("rate").is_some(), is_large, "{job}");
+        assert_eq!(job["ObjectiveStatus"], "Succeeded", "{job}");
+    }
+    let described = world.hyperband(&["describe", "t", "--output", "json"]).with_code(0).json();
+    let names: Vec<&Value> = described["TrainingJobDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["DefinitionName"])
+        .collect();
+    assert_eq!(names, ["small", "large"]);
+    assert_eq!(described.get("TrainingJobDefinition"), None);
+    let rows = described["Controller"]["ClusterSizes"].as_array().unwrap();
+    let trials: Vec<_> = rows.iter().map(|row| (&row["TrainingJobDefinitionName"], &row["Trials"])).collect();
+    assert_eq!(trials, [(&json!("small"), &json!(4)), (&json!("large"), &json!(4))]);
+
+    let shown = document(&world.hyperband(&["report", "t", "-o", "-"]).with_code(0).out);
+    assert_eq!(shown["head"]["parameters"][0]["name"], "TrainingJobDefinition");
+    assert_eq!(shown["trials"][1]["values"][0], "large");
+    let explained = world.hyperband(&["explain", "t", "1"]).with_code(0).out;
+    assert!(explained.starts_with("trial 1 of t, definition large, bracket "), "{explained}");
+    let replayed = world.hyperband(&["replay", "t"]).with_code(0);
+    assert!(replayed.out.ends_with(" rulings: identical\n"), "{replayed:?}");
+}
+
+#[test]
+fn a_command_of_an_unknown_definition_is_refused() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &two());
+    let refused = world.run(&["--command", "medium=sh large.sh"]).with_code(2);
+    assert!(
+        refused.err.contains("no definition 'medium'") && refused.err.contains("small, large"),
+        "{refused:?}"
+    );
+    let refused = world.run(&["--command", "large='sh"]).with_code(2);
+    assert!(refused.err.contains("has no end"), "{refused:?}");
+}

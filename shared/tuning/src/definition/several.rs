@@ -1,0 +1,82 @@
+//! Several training job definitions: which trial, which space and which brackets belong to each.
+//!
+//! Trials are dealt to the definitions by their numbers, and the brackets of all definitions are numbered through.
+
+use hyperband::plan::BracketPlan;
+use search::Space;
+
+use super::Definition;
+use crate::unit::ids::{BracketId, DefinitionId, TrialId, count};
+
+impl Definition {
+    /// Returns whether the request has several training job definitions.
+    pub fn has_definitions(&self) -> bool {
+        !self.other_spaces.is_empty()
+    }
+
+    /// Returns the training job definitions.
+    pub fn definitions(&self) -> impl Iterator<Item = DefinitionId> + use<> {
+        (0..=self.other_spaces.len()).map(DefinitionId::at)
+    }
+
+    fn definition_count(&self) -> u32 {
+        count(self.other_spaces.len()).saturating_add(1)
+    }
+
+    /// Returns the training job definition of a trial: its number modulo the number of definitions. So whatever knows a
+    /// training job by its name knows its definition.
+    pub fn definition_of(&self, trial: TrialId) -> DefinitionId {
+        DefinitionId(trial.0.checked_rem(self.definition_count()).unwrap_or(0))
+    }
+
+    /// Returns the number of a trial among those of its training job definition, from 0.
+    pub fn index_of(&self, trial: TrialId) -> u32 {
+        trial.0.checked_div(self.definition_count()).unwrap_or(trial.0)
+    }
+
+    /// Returns the first trial of a training job definition whose number is at least `number`.
+    pub(crate) fn trial_from(&self, number: TrialId, of: DefinitionId) -> TrialId {
+        let count = self.definition_count();
+        let ahead = of.0.saturating_add(count).saturating_sub(self.definition_of(number).0);
+        TrialId(number.0.saturating_add(ahead.checked_rem(count).unwrap_or(0)))
+    }
+
+    /// Returns the search space of a training job definition.
+    pub fn space_of(&self, of: DefinitionId) -> &Space {
+        of.index().checked_sub(1).and_then(|other| self.other_spaces.get(other)).unwrap_or(&self.space)
+    }
+
+    /// Returns a bracket of a training job definition, by its place in the plan.
+    pub fn bracket(&self, of: DefinitionId, in_plan: usize) -> BracketId {
+        BracketId::at(of.index().saturating_mul(self.plan().brackets().len()).saturating_add(in_plan))
+    }
+
+    /// Returns all brackets, in the order of the definitions.
+    pub fn brackets(&self) -> impl Iterator<Item = BracketId> + use<> {
+        (0..self.plan().brackets().len().saturating_mul(self.definitions().count())).map(BracketId::at)
+    }
+
+    /// Returns the place of a bracket in the plan; one beyond the last for the bracket of a refit.
+    pub fn in_plan(&self, bracket: BracketId) -> usize {
+        let each = self.plan().brackets().len();
+        let is_refit = bracket.index() >= each.saturating_mul(self.definitions().count());
+        if is_refit { each } else { bracket.index().checked_rem(each).unwrap_or(0) }
+    }
+
+    /// Returns the training job definition of a bracket.
+    pub fn definition_of_bracket(&self, bracket: BracketId) -> DefinitionId {
+        let each = self.plan().brackets().len();
+        let beyond = bracket.index().checked_sub(each.saturating_mul(self.definitions().count()));
+        DefinitionId::at(beyond.unwrap_or_else(|| bracket.index().checked_div(each).unwrap_or(0)))
+    }
+
+    /// Returns the trials of one round of a bracket.
+    pub fn round_of(&self, bracket: BracketId) -> u32 {
+        self.plan().brackets().get(self.in_plan(bracket)).map_or(1, BracketPlan::trials)
+    }
+
+    /// Returns the number of rungs of a bracket.
+    pub fn rung_count(&self, bracket: BracketId) -> usize {
+        self.plan().rung_count(self.in_plan(bracket))
+    }
+}

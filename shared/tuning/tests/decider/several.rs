@@ -1,0 +1,156 @@
+//! Several training job definitions: each has a space, brackets and jobs of its own, and they compete for the next trial.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tuning::definition::{Definition, Instances, Scheduling};
+use tuning::log::fact::JobEnd;
+use tuning::log::ruling::{Order, Ruling, SearchRuling};
+use tuning::unit::ids::{ChoiceId, DefinitionId};
+use tuning::unit::money::{MicroUsd, Rate};
+
+use crate::histories::{definitions, faults};
+use crate::quota::answered;
+use crate::support::build::*;
+use crate::support::cases;
+use crate::support::run::Run;
+use crate::support::world::World;
+
+/// Adds a definition with the same space, whose jobs have `count` instances.
+fn with(mut definition: Definition, count: u32) -> Definition {
+    let rate = Some(Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 });
+    definition.job.definitions.push(ChoiceId::at(definition.job.choices().count()));
+    definition.job.fallbacks.push(Instances { count, volume_gib: 0, rate });
+    definition.other_spaces.push(definition.space.clone());
+    definition
+}
+
+/// Returns the first job of each trial, in the order of the starts.
+fn trials(world: &World) -> Vec<TrialId> {
+    let mut seen = Vec::new();
+    for ruling in &world.run.rulings {
+        if let Ruling::Order(Order::Start { job, launch, .. }) = ruling
+            && !launch.refit
+            && !seen.contains(&job.trial)
+        {
+            seen.push(job.trial);
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_trial_runs_on_the_instances_of_its_definition() {
+    let mut run = Run::new(&capped(with(jobs(20, 4), 3), 100));
+    run.take(&[submitted()]);
+    let shape = &run.definition.job;
+    let live: Vec<(u32, u32, u64)> = run
+        .state
+        .jobs()
+        .map(|(key, _, job)| {
+            let reserved = job.bill.reservation.0 / WORST_CASE;
+            (key.trial.0, shape.instances(job.order.instances).count, reserved)
+        })
+        .collect();
+    assert_eq!(live, [(0, 1, 1), (1, 3, 3), (2, 1, 1), (3, 3, 3)]);
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd(8 * WORST_CASE));
+}
+
+#[test]
+fn equal_spaces_draw_different_configurations() {
+    let mut run = Run::new(&with(jobs(20, 2), 1));
+    run.take(&[submitted()]);
+    let drawn: Vec<_> = run.state.jobs().map(|(_, trial, _)| trial.configuration.clone()).collect();
+    assert_ne!(drawn[0], drawn[1]);
+}
+
+/// "no definition starves before it had a full bracket"
+#[test]
+fn each_definition_first_gets_the_trials_of_a_bracket() {
+    let mut world = World::perfect(&with(with(jobs(40, 4), 1), 1));
+    world.play();
+    let first = world.run.definition.round_of(BracketId(0));
+    let all = trials(&world);
+    let early = usize::try_from(3 * first).unwrap();
+    for of in 0..3 {
+        let own = |trial: &&TrialId| world.run.definition.definition_of(**trial) == DefinitionId(of);
+        assert_eq!(all.iter().take(early).filter(own).count(), usize::try_from(first).unwrap());
+    }
+    // The numbers of a definition have no gap.
+    for (index, trial) in all.iter().enumerate() {
+        let of = world.run.definition.definition_of(*trial);
+        let before = all.iter().take(index).filter(|other| world.run.definition.definition_of(**other) == of);
+        assert_eq!(usize::try_from(world.run.definition.index_of(*trial)).unwrap(), before.count());
+    }
+}
+
+/// "slots and money go where an improvement of the overall best is likely, with a minimum share for each"
+#[test]
+fn the_definition_of_the_best_trials_gets_most_of_the_later_ones() {
+    let definition = with(random(120, 1), 1);
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    // Trials of the second definition are better.
+    let live = |run: &Run| run.state.jobs().map(|(key, _, _)| key).next();
+    while let Some(key) = live(&run) {
+        let value = if definition.definition_of(key.trial) == DefinitionId(1) { 0.9 } else { 0.5 };
+        let at = i64::from(key.trial.0);
+        run.take(&[started(at, key), logged(at, key, 1, value + f64::from(key.trial.0) * 1e-4)]);
+        run.take(&[ended(at + 1, key, JobEnd::Completed), described(at + 1, key, JobEnd::Completed, 1)]);
+    }
+    let of = |of: u32| run.state.search.started(&run.definition, DefinitionId(of));
+    assert_eq!(of(0) + of(1), 120);
+    assert!(of(0) >= 120 / 12 && of(1) >= 100, "{} and {}", of(0), of(1));
+}
+
+/// The whole tuning failed, although the first definition could go on.
+#[test]
+fn a_definition_whose_quota_is_too_small_leaves_the_trials_to_others() {
+    let mut run = Run::new(&with(jobs(20, 2), 3));
+    run.take(&[submitted()]);
+    assert_eq!(run.state.jobs().count(), 2);
+    let refused = [started(1, job(0)), answered(2, job(1), 2, 3)];
+    run.take(&refused);
+    run.take(&[never_started(3, job(1))]);
+    run.take(&[time_passed(200_000)]);
+    assert!(!run.state.is_ended());
+    let numbers: Vec<u32> = run.state.jobs().map(|(key, _, _)| key.trial.0).collect();
+    assert_eq!(numbers, [0, 2]);
+}
+
+proptest! {
+    #![proptest_config(cases(48))]
+
+    /// "each definition has its own search space, model, brackets and cohorts": no verdict and no promotion counts a trial of
+    /// another definition, with any faults.
+    #[test]
+    fn only_trials_of_one_definition_are_compared(
+        definition in definitions(),
+        faults in faults(),
+        synchronous in any::<bool>(),
+    ) {
+        let definition = with(definition, 2);
+        let scheduling = if synchronous { Scheduling::Synchronous } else { Scheduling::Asynchronous };
+        let definition = if faults.seed % 2 == 0 { promoting(definition, scheduling) } else { definition };
+        let mut world = World::new(Run::new(&definition), faults);
+        world.play();
+        let mut arrived: BTreeMap<(DefinitionId, u32), u32> = BTreeMap::new();
+        for ruling in &world.run.rulings {
+            if let Ruling::Search(SearchRuling::TrialJudged { trial, bracket, level, verdict, .. }) = ruling {
+                let of = definition.definition_of(*trial);
+                prop_assert_eq!(definition.definition_of_bracket(*bracket), of);
+                let seen = arrived.entry((of, level.0)).or_default();
+                *seen += 1;
+                prop_assert!(verdict.seen == *seen, "{} of {}", verdict.seen, seen);
+            }
+        }
+        for cohort in &world.run.state.search.cohorts {
+            let of = definition.definition_of_bracket(cohort.id.bracket);
+            for (_, rung) in cohort.rungs() {
+                for (trial, _) in &rung.arrivals {
+                    prop_assert_eq!(definition.definition_of(*trial), of);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! `TrainingJobDefinitions`: a request with several training job definitions is checked and read as one request for each,
+//! with its own objective and ranges.
+//!
+//! The numbers of its trials tell the definitions apart ([`tuning::definition::Definition::definition_of`]).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use tuning::definition::Definition;
+use tuning::unit::ids::ChoiceId;
+
+use super::{DEFINITION, Request, Strategy, Violation};
+
+pub(crate) const LIST: &str = "TrainingJobDefinitions";
+/// The most definitions of a request.
+pub(crate) const DEFINITIONS_MAX: usize = 10;
+const CONFIG: &str = "HyperParameterTuningJobConfig";
+/// Members of a definition in the list, and the members of `HyperParameterTuningJobConfig` that have their place in a
+/// request with one definition.
+const MOVED: [(&str, &str); 2] =
+    [("TuningObjective", "HyperParameterTuningJobObjective"), ("HyperParameterRanges", "ParameterRanges")];
+/// Shows a field of a request.
+type Shown = fn(&Request) -> String;
+
+/// What all definitions must set alike.
+const ALIKE: [(&str, Shown); 8] = [
+    ("TuningObjective.MetricName", |one| one.objective_metric().to_owned()),
+    ("TuningObjective.Type", |one| format!("{:?}", one.objective())),
+    ("StoppingCondition.MaxRuntimeInSeconds", |one| one.max_runtime_seconds().to_string()),
+    ("StoppingCondition.MaxWaitTimeInSeconds", |one| shown(one.max_wait_seconds())),
+    ("EnableManagedSpotTraining", |one| one.is_spot().to_string()),
+    ("KeepAlivePeriodInSeconds", |one| one.keep_alive_seconds().to_string()),
+    ("StaticHyperParameters: the number of epochs", |one| {
+        shown(one.hyperband().and_then(|hyperband| hyperband.max_resource))
+    }),
+    ("the numbering of epochs in the log", |one| format!("{:?}", one.epochs())),
+];
+/// Fields of `Controller` that work with one definition only.
+const OF_ONE: [&str; 4] = ["InstanceCounts", "ScaleWithInstances", "InitialConfigurations", "KnownResults"];
+
+/// Returns the request that `body` is for each of its training job definitions; empty without a list of them.
+pub(super) fn split(body: &Value) -> Vec<Value> {
+    let definitions = body.get(LIST).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let one = |definition: &Value| {
+        let mut body = body.as_object().cloned().unwrap_or_default();
+        body.remove(LIST);
+        let mut definition = definition.clone();
+        let mut config = body.get(CONFIG).cloned().unwrap_or_default();
+        if let (Some(definition), Some(config)) = (definition.as_object_mut(), config.as_object_mut()) {
+            for (own, of_config) in MOVED {
+                config.remove(of_config);
+                if let Some(value) = definition.remove(own) {
+                    config.insert(of_config.to_owned(), value);
+                }
+            }
+        }
+        body.insert(CONFIG.to_owned(), config);
+        body.insert(DEFINITION.to_owned(), definition);
+        Value::Object(body)
+    };
+    // A longer list is rejected.
+    definitions.iter().take(DEFINITIONS_MAX).map(one).collect()
+}
+
+/// Returns the training job definitions of `body`: the one, or those of the list.
+pub fn job_definitions_mut(body: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let members = body.as_object_mut().into_iter().flat_map(Map::iter_mut);
+    let own = members.filter(|(name, _)| [DEFINITION, LIST].contains(&name.as_str()));
+    own.flat_map(|(_, definition)| match definition {
+        Value::Array(list) => list.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    })
+}
+
+/// Changes the `TrainingJobDefinition` of `body`, or each of the list as if it were alone.
+pub(super) fn change_each(body: &mut Value, change: impl Fn(&mut Value)) {
+    let mut each = split(body);
+    if each.is_empty() {
+        return change(body);
+    }
+    each.iter_mut().for_each(change);
+    let Some(list) = body.get_mut(LIST).and_then(Value::as_array_mut) else { return };
+    for (definition, mut changed) in list.iter_mut().zip(each) {
+        let (Some(sent), Some(Value::Object(mut own))) =
+            (definition.as_object(), changed.get_mut(DEFINITION).map(Value::take))
+        else {
+            continue;
+        };
+        let moved = MOVED.iter().filter_map(|(name, _)| Some(((*name).to_owned(), sent.get(*name)?.clone())));
+        own.extend(moved.collect::<Vec<_>>());
+        *definition = Value::Object(own);
+    }
+}
+
+/// Returns what `of_one` returns for the body with each definition alone, with paths in the list.
+pub(super) fn paths_of_each(body: &Value, of_one: impl Fn(&Value) -> Vec<String>) -> Vec<String> {
+    let each = split(body);
+    if each.is_empty() {
+        return of_one(body);
+    }
+    let of_each = each.iter().enumerate();
+    of_each
+        .flat_map(|(index, body)| of_one(body).into_iter().map(move |path| in_list(&path, index)))
+        .collect()
+}
+
+/// Returns a path or a message of the request of one definition, as the whole request has it.
+fn in_list(text: &str, index: usize) -> String {
+    let own = format!("{LIST}[{index}].");
+    let text = text.replace(&format!("{DEFINITION}."), &own);
+    let text = text.replace(&format!("'{DEFINITION}'"), &format!("'{LIST}[{index}]'"));
+    MOVED.iter().fold(text, |text, (name, of_config)| {
+        text.replace(&format!("{CONFIG}.{of_config}"), &format!("{own}{name}"))
+    })
+}
+
+impl Request {
+    /// Returns whether the request has several training job definitions, or a list with one.
+    pub fn has_definition_list(&self) -> bool {
+        self.at_whole(LIST).is_some()
+    }
+
+    /// Returns the path in the whole request of a path in the request of a definition.
+    pub fn path_of(&self, path: &str, definition: usize) -> String {
+        if self.has_definition_list() { in_list(path, definition) } else { path.to_owned() }
+    }
+
+    /// Returns `TrainingJobDefinitions`, as sent.
+    pub(crate) fn definition_list(&self) -> &[Value] {
+        self.at_whole(LIST).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the request of each training job definition.
+    pub fn definitions(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// Returns the request of the training job definition of a trial, with the objective and the ranges of that definition.
+    pub fn of_trial(&self, trial: u32) -> &Self {
+        self.definitions().nth(self.index_of_trial(trial)).unwrap_or(self)
+    }
+
+    fn index_of_trial(&self, trial: u32) -> usize {
+        let trial = usize::try_from(trial).unwrap_or(usize::MAX);
+        trial.checked_rem(self.others.len().saturating_add(1)).unwrap_or(0)
+    }
+
+    /// Returns the request of the training job definition of a trial, and the number there of an instance choice of the
+    /// tuning.
+    pub(crate) fn with_choice(&self, trial: u32, choice: ChoiceId) -> (&Self, ChoiceId) {
+        let before = self.definitions().take(self.index_of_trial(trial));
+        let before: usize = before.map(|one| one.own_choices().len()).sum();
+        (self.of_trial(trial), ChoiceId::at(choice.index().saturating_sub(before)))
+    }
+
+    /// Returns `DefinitionName` of the training job definition of a trial.
+    pub fn definition_name(&self, trial: u32) -> Option<&str> {
+        self.of_trial(trial).at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str)
+    }
+
+    /// Returns `DefinitionName` of each of several training job definitions.
+    pub fn definition_names(&self) -> impl Iterator<Item = &str> {
+        let all = self.definition_list().iter().filter(|_| !self.others.is_empty());
+        all.filter_map(|definition| definition.get("DefinitionName")?.as_str())
+    }
+
+    /// Returns the path of the instance type of a choice of a further definition; `None` for one of the first.
+    pub(super) fn path_of_other(&self, choice: usize) -> Option<String> {
+        let mut index = choice.checked_sub(self.own_choices().len())?;
+        (1_usize..).zip(&self.others).find_map(|(number, other)| {
+            let own = other.own_choices().len();
+            let path = (index < own).then(|| in_list(&other.instance_type_path(index), number));
+            index = index.saturating_sub(own);
+            path
+        })
+    }
+
+    /// Adds the spaces and the instance choices of the further definitions to the definition of the first.
+    pub(super) fn join(mut first: Definition, others: impl Iterator<Item = Definition>) -> Definition {
+        for other in others {
+            let choices = other.job.choices().map(|choice| other.job.instances(choice));
+            first.job.definitions.push(ChoiceId::at(first.job.choices().count()));
+            first.job.fallbacks.extend(choices);
+            first.other_spaces.push(other.space);
+        }
+        first
+    }
+
+    /// Returns the violations of a request with a list of definitions: those of the list and, by `rules`, of each
+    /// definition; without one, the fields that must be alike.
+    pub(crate) fn check_definitions(&self, rules: impl Fn(&Self) -> Vec<Violation>) -> Vec<Violation> {
+        let mut all = self.misplaced();
+        let mut known = BTreeSet::new();
+        for (index, body) in split(&self.body).into_iter().enumerate() {
+            for Violation { path, message } in rules(&Self::from_stored(body)) {
+                let violation = Violation { path: in_list(&path, index), message: in_list(&message, index) };
+                if known.insert((violation.path.clone(), violation.message.clone())) {
+                    all.push(violation);
+                }
+            }
+        }
+        if all.is_empty() { self.unequal() } else { all }
+    }
+
+    /// Returns the violations of fields that a request with a list of definitions must not have, or must have in the list.
+    fn misplaced(&self) -> Vec<Violation> {
+        let violation =
+            |path: String, message: String| Violation { message: format!("{message} (at '{path}')"), path };
+        let mut all = Vec::new();
+        if self.at_whole(DEFINITION).is_some() {
+            let message = "Invalid TrainingJobDefinition: expected either TrainingJobDefinition or \
+                           TrainingJobDefinitions, but the request has both; remove one";
+            all.push(violation(DEFINITION.to_owned(), message.to_owned()));
+        }
+        for (own, of_config) in MOVED {
+            let path = format!("{CONFIG}.{of_config}");
+            if self.at_whole(&path).is_some() {
+                let message = format!(
+                    "Invalid {of_config}: with TrainingJobDefinitions, each definition has its own; move it to {own} of \
+                     each definition"
+                );
+                all.push(violation(path, message));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for (index, definition) in self.definition_list().iter().enumerate() {
+            let path = format!("{LIST}[{index}].DefinitionName");
+            match definition.get("DefinitionName").and_then(Value::as_str) {
+                None => {
+                    let message =
+                        "Missing DefinitionName: each of TrainingJobDefinitions needs one, for example 'a'";
+                    all.push(violation(path, message.to_owned()));
+                }
+                Some(name) if !names.insert(name.to_owned()) => {
+                    let message = format!(
+                        "Invalid DefinitionName '{}': two of TrainingJobDefinitions have this name; rename one",
+                        super::shortened(name)
+                    );
+                    all.push(violation(path, message));
+                }
+                Some(_) => {}
+            }
+        }
+        if names.len() > 1 {
+            all.extend(self.of_one_definition().into_iter().map(|(path, message)| violation(path, message)));
+        }
+        all
+    }
+
+    /// Returns the fields that work with one definition only.
+    fn of_one_definition(&self) -> Vec<(String, String)> {
+        let of_controller = OF_ONE.iter().map(|field| format!("Controller.{field}"));
+        let fields = of_controller.chain(["WarmStartConfig".to_owned()]);
+        let set = fields.filter(|path| self.at_whole(path).is_some());
+        let mut all: Vec<_> = set
+            .map(|path| {
+                let field = path.rsplit('.').next().unwrap_or(&path).to_owned();
+                let message = format!(
+                    "Invalid {field}: it works with one training job definition; remove it, or submit a tuning job for \
+                     each definition"
+                );
+                (path, message)
+            })
+            .collect();
+        if self.strategy() == Strategy::Grid {
+            let message = "Invalid Strategy 'Grid': it works with one training job definition; set Strategy to \
+                           'Bayesian', 'Random' or 'Hyperband', or submit a tuning job for each definition";
+            all.push((format!("{CONFIG}.Strategy"), message.to_owned()));
+        }
+        all
+    }
+
+    /// Returns the violations of fields that all definitions must set alike.
+    fn unequal(&self) -> Vec<Violation> {
+        let mut all = Vec::new();
+        for (index, other) in (1_usize..).zip(&self.others) {
+            for (field, value) in ALIKE {
+                let (own, others) = (value(self), value(other));
+                if own != others {
+                    let path = format!("{LIST}[{index}]");
+                    let message = format!(
+                        "Invalid {field}: all of TrainingJobDefinitions must set the same, but the first has '{}' and \
+                         this one has '{}'; {} (at '{path}')",
+                        super::shortened(&own),
+                        super::shortened(&others),
+                        if field.starts_with("the numbering") {
+                            "set Controller.EpochPattern, EpochBase and EpochNumbering, which are for all"
+                        } else {
+                            "set the same in both"
+                        }
+                    );
+                    all.push(Violation { path, message });
+                }
+            }
+        }
+        all
+    }
+}
+
+fn shown<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
