@@ -251,14 +251,13 @@ impl LocalApi {
         let unavailable = |error: &dyn std::fmt::Display| {
             ApiError::of_host("ServiceUnavailable", 503, format!("cannot read the log: {error}"))
         };
-        let id = asked.job().and_then(parse_training_job_name).map(|(id, _)| id);
-        let tuning = match id {
-            Some(id) => self.api.store().tuning(&id).await.map_err(|error| unavailable(&error))?,
-            None => None,
+        let Some((id, job)) = asked.job().and_then(parse_training_job_name) else {
+            return Ok(asked.no_values());
         };
+        let tuning = self.api.store().tuning(&id).await.map_err(|error| unavailable(&error))?;
         let Some(tuning) = tuning else { return Ok(asked.no_values()) };
         let records = JobRecords::at(&training_path(&self.data_dir));
-        let read = spawn_blocking(move || asked.answer(&records, &tuning.request)).await;
+        let read = spawn_blocking(move || asked.answer(&records, tuning.request_of(job.trial))).await;
         read.map_err(|error| unavailable(&error))?.map_err(|error| unavailable(&error))
     }
 

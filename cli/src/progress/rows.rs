@@ -219,7 +219,7 @@ fn totals_row(view: &View<'_>, narrow: bool) -> String {
         vec![format!("jobs {} of {planned}, {} running{wait}", state.results.launched, running.len())];
     let ledger = &state.money.ledger;
     // Without a price, costs are unknown, unless a stack reports them.
-    if definition.job.rate.is_some() || ledger.cap.is_some() || ledger.spent.0 != 0 {
+    if definition.job.is_priced() || ledger.cap.is_some() || ledger.spent.0 != 0 {
         let cap = ledger.cap.map_or_else(String::new, |cap| format!(" of {}", usd(cap)));
         parts.push(if narrow {
             format!("{}{cap}", usd(ledger.spent))

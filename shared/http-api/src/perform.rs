@@ -192,7 +192,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         let loaded = store.load(id).await?.ok_or_else(|| unknown(name))?;
         let is_compared = loaded.tuning.definition.compared().is_some();
         let most = if is_compared { REPORT_COMPARED_TRIALS } else { REPORT_TRIALS };
-        let trials = loaded.state.search.next_trial.0;
+        let trials = loaded.state.search.all_started();
         if trials > most {
             return Err(too_large(format!("{trials} trials")));
         }

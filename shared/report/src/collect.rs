@@ -181,7 +181,7 @@ impl Live {
     /// Returns whether the steps give the amounts. A reader of a stack does not know the price list of the stack. Then the
     /// amounts come from Describe, and bills of single jobs are unknown.
     fn is_priced(&self) -> bool {
-        self.follower.tuning.definition.job.rate.is_some()
+        self.follower.tuning.definition.job.is_priced()
     }
 
     fn note_fact(&mut self, Recorded { at, fact, .. }: &Recorded) {

@@ -179,7 +179,8 @@ fn started(definition: &Definition, ruling: &Ruling, with_configuration: bool) -
         (None, number) => format!("attempt {number}"),
     };
     let to = launch.resource.map_or_else(String::new, |level| format!(", to epoch {level}"));
-    let worst = definition.job.rate.map(|_| format!(", at most {}", usd(*reservation))).unwrap_or_default();
+    let worst =
+        if definition.job.is_priced() { format!(", at most {}", usd(*reservation)) } else { String::new() };
     let how = if launch.on_demand { " on demand" } else { "" };
     let place = if launch.refit { String::new() } else { format!(" in bracket {bracket}") };
     let configuration =
@@ -206,7 +207,7 @@ fn remark(job: Option<&JobSummary>) -> String {
 fn billed(definition: &Definition, job: Option<&JobSummary>) -> String {
     let Some(job) = job else { return String::new() };
     // Without a price, the cost is unknown.
-    words::billed(job.billable_seconds, job.cost.filter(|_| definition.job.rate.is_some()))
+    words::billed(job.billable_seconds, job.cost.filter(|_| definition.job.is_priced()))
 }
 
 /// Returns the hyperparameters on one line.

@@ -273,14 +273,18 @@ impl Definition {
         }
     }
 
-    /// Returns the most trials of the search: with a grid, one for each combination.
+    /// Returns the most trials of the search: with a grid, or several training job definitions, one for each combination.
     pub fn max_trials(&self) -> u32 {
         // Trials that never started are not counted as jobs, but their numbers are used up.
         const MOST: u32 = MAX_TRAINING_JOBS.saturating_mul(2);
         let all = || self.definitions().map(|of| self.space_of(of).cardinality());
         let combinations = || all().try_fold(0, |sum: u64, all| sum.checked_add(all?));
         let combinations = || combinations().and_then(|all| u32::try_from(all).ok());
-        if self.sampler == SamplerKind::Grid { combinations().unwrap_or(MOST).min(MOST) } else { MOST }
+        if self.sampler == SamplerKind::Grid || self.has_definitions() {
+            combinations().unwrap_or(MOST).min(MOST)
+        } else {
+            MOST
+        }
     }
 
     /// Returns the most training jobs that a report shows: retries of a grid are not part of its number.

@@ -155,7 +155,7 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
         overrun: state.has_overrun(),
         granted_usd: ledger.granted,
         granted_usd_by_month: by_month.map(|(month, amount)| (month.clone(), Dollars(*amount))).collect(),
-        priced: tuning.definition.job.rate.is_some(),
+        priced: tuning.definition.job.is_priced(),
         spot: tuning.definition.job.spot,
     }
 }

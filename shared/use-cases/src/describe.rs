@@ -231,7 +231,7 @@ fn totals(Loaded { tuning, state, .. }: &Loaded) -> Totals {
         reserved_usd: state.money.ledger.reserved,
         granted_usd: state.money.ledger.granted,
         cap_usd: state.money.ledger.cap,
-        price_unknown: tuning.definition.job.rate.is_none(),
+        price_unknown: !tuning.definition.job.is_priced(),
         training_jobs_launched: state.results.launched,
         best_seen: best.and_then(|best| {
             Some(BestSeen { value: finite(best.value)?, trial: best.trial.0, resource: best.resource.0 })
@@ -269,7 +269,7 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
             waiting_for: waiting_for(&tuning.definition, state),
             best_model: None,
             refit_training_job_name: state.refit.map(|job| training_job_name(&tuning.id, job)),
-            trials_started: state.search.next_trial.0.saturating_sub(u32::from(state.refit.is_some())),
+            trials_started: state.search.all_started(),
             trials_training: tuning
                 .definition
                 .promotes()

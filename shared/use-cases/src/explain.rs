@@ -87,8 +87,10 @@ pub async fn explain<T: Table>(
     let tuning = loaded.tuning;
     let name = || tuning.definition.name.clone();
     let (trial, job) = parse_subject(asked, id, &name())?;
-    let trials = loaded.state.search.next_trial.0;
-    if trial.0 >= trials {
+    let trials = loaded.state.search.all_started();
+    let search = &loaded.state.search;
+    let is_refit = loaded.state.refit.is_some_and(|refit| refit.trial == trial);
+    if search.is_new(&tuning.definition, trial) && !is_refit {
         return Err(ExplainError::UnknownTrial { tuning: name(), trial, trials });
     }
     let mut trail = Trail::new(&tuning, trial);

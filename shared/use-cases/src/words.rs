@@ -198,7 +198,7 @@ pub fn stop(why: StopWhy) -> String {
 
 /// More was reserved for a job that lasts longer than its reservation pays for.
 pub fn extended(definition: &Definition, seconds: u64, amount: MicroUsd) -> String {
-    let more = definition.job.rate.map(|_| format!(" (${amount} more)")).unwrap_or_default();
+    let more = if definition.job.is_priced() { format!(" (${amount} more)") } else { String::new() };
     format!("it lasts longer than its reservation pays for, so {seconds} s are reserved now{more}")
 }
 
@@ -225,7 +225,7 @@ pub fn kept(definition: &Definition, seconds: Option<u64>, amount: MicroUsd) -> 
 
 /// Returns an amount in parentheses. Without a price it means nothing.
 fn priced(definition: &Definition, amount: MicroUsd) -> String {
-    definition.job.rate.map(|_| format!(" (${amount})")).unwrap_or_default()
+    if definition.job.is_priced() { format!(" (${amount})") } else { String::new() }
 }
 
 /// A job is over with this message, and its trial waits for a further attempt until `not_before`.

@@ -96,14 +96,22 @@ pub fn rows() -> impl Iterator<Item = &'static Constraint> {
 
 /// Checks a request against every row and rule.
 pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
+    // Rows would report fields of the wrong form one by one.
+    let misplaced = request.misplaced();
+    if !misplaced.is_empty() {
+        return Err(RequestError::listing(misplaced, 0));
+    }
     let mut walked = walk::Walk::over(request.body(), rows(), Style::Request);
     accepted::narrow(&mut walked, request);
     let mut violations = Vec::new();
     let mut all = walked.violations();
     if request.has_definition_list() {
         if all.is_empty() {
+            // The definitions share the training jobs.
+            let is_alone = request.definitions().nth(1).is_none();
+            let rules = || RULES.iter().filter(|rule| is_alone || rule.name != "combinations");
             violations =
-                request.check_definitions(|one| RULES.iter().flat_map(|rule| (rule.check)(one)).collect());
+                request.check_definitions(|one| rules().flat_map(|rule| (rule.check)(one)).collect());
         }
     } else if walked.omitted == 0 {
         let ready = RULES.iter().filter(|rule| !walked.breaks_input_of(rule.name, None));

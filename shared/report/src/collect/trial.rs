@@ -225,7 +225,7 @@ impl Record {
 
     fn shown_job(&self, job: &JobSummary, definition: &Definition) -> Job {
         let since = |at: Time| at.0.saturating_sub(definition.created.0);
-        let is_priced = definition.job.rate.is_some();
+        let is_priced = definition.job.is_priced();
         let known = self.jobs.get(&job.job).map(|record| record.phases.as_slice()).unwrap_or_default();
         let mut phases = known.to_vec();
         // Facts may arrive in any order.

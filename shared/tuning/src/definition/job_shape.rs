@@ -109,6 +109,11 @@ impl JobShape {
         all.skip(from).step_by(self.sizes.len().max(1))
     }
 
+    /// Returns whether the price of the first instance type is known, for each training job definition.
+    pub fn is_priced(&self) -> bool {
+        self.all_sizes().all(|size| self.instances_of(size).rate.is_some())
+    }
+
     /// Returns the instances of the first instance type of a cluster size.
     pub fn instances_of(&self, size: SizeId) -> Instances {
         self.instances(self.choices_of(size).next().unwrap_or_default())

@@ -234,7 +234,11 @@ fn next_bracket(
     let can_start = |of: DefinitionId| {
         let size = SizeId(of.0);
         let work = Work::of_rung(definition, definition.bracket(of, 0), RungId(0), size);
-        !definition.has_definitions() || (may_start(size) && !is_out_of_reach(definition, state, work))
+        let combinations = definition.space_of(of).cardinality();
+        let is_used_up =
+            combinations.is_some_and(|all| u64::from(state.search.started(definition, of)) >= all);
+        !definition.has_definitions()
+            || (!is_used_up && may_start(size) && !is_out_of_reach(definition, state, work))
     };
     let in_order = state.search.by_promise(definition);
     in_order.into_iter().filter(|of| can_start(*of)).find_map(|of| {

@@ -97,7 +97,7 @@ impl Search {
     }
 
     /// Returns whether a trial has not started yet.
-    pub(crate) fn is_new(&self, definition: &Definition, trial: TrialId) -> bool {
+    pub fn is_new(&self, definition: &Definition, trial: TrialId) -> bool {
         trial >= self.next_trial_of(definition, definition.definition_of(trial))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use search::{Domain, Parameter, Space};
 use tuning::definition::{Definition, Instances, Scheduling};
 use tuning::log::fact::JobEnd;
 use tuning::log::ruling::{Order, Ruling, SearchRuling};
@@ -116,6 +117,19 @@ fn a_definition_whose_quota_is_too_small_leaves_the_trials_to_others() {
     assert!(!run.state.is_ended());
     let numbers: Vec<u32> = run.state.jobs().map(|(key, _, _)| key.trial.0).collect();
     assert_eq!(numbers, [0, 2]);
+}
+
+/// Trials repeated the combinations of a small space.
+#[test]
+fn a_definition_whose_combinations_are_used_up_gets_no_more_trials() {
+    let mut definition = with(random(12, 1), 1);
+    let values = vec!["a".to_owned(), "b".to_owned()];
+    let domain = Domain::Categorical { values };
+    definition.other_spaces = vec![Space::new(vec![Parameter { name: "kind".to_owned(), domain }]).unwrap()];
+    let mut world = World::perfect(&definition);
+    world.play();
+    let of = |of: u32| world.run.state.search.started(&definition, DefinitionId(of));
+    assert_eq!((of(0), of(1)), (10, 2));
 }
 
 proptest! {

@@ -44,7 +44,7 @@ impl Jobs {
             why: why.clone(),
             max_runtime_in_seconds: limits.max_runtime_seconds,
             max_wait_time_in_seconds: limits.max_wait_seconds,
-            reserved_usd: tuning.definition.job.rate.map(|_| reservation),
+            reserved_usd: tuning.definition.job.is_priced().then_some(reservation),
             training_start_time: None,
             training_end_time: None,
             interruptions: 0,
@@ -90,7 +90,7 @@ impl Jobs {
         self.billed_seconds = self.billed_seconds.saturating_add(more);
         self.billed = self.billed.plus(amount.minus(before));
         job.billable_seconds = seconds;
-        job.cost_usd = definition.job.rate.map(|_| amount);
+        job.cost_usd = definition.job.is_priced().then_some(amount);
         job.settled_in_full = seconds.is_none();
     }
 
@@ -110,7 +110,7 @@ impl Jobs {
         job.end = end(&summary).map(str::to_owned);
         job.failure_reason.clone_from(&summary.message);
         job.billable_seconds = summary.billable_seconds;
-        job.cost_usd = summary.cost.filter(|_| definition.job.rate.is_some());
+        job.cost_usd = summary.cost.filter(|_| definition.job.is_priced());
         job.settled_in_full = summary.settled_in_full;
         Some(summary)
     }

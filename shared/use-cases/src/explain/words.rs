@@ -72,7 +72,7 @@ pub(super) fn ordered(
     reservation: MicroUsd,
 ) -> String {
     let wait = limits.max_wait_seconds.map(|wait| format!(" ({wait} s with the wait for spot capacity)"));
-    let money = definition.job.rate.map(|_| format!("; ${reservation} reserved for the worst case"));
+    let money = definition.job.is_priced().then(|| format!("; ${reservation} reserved for the worst case"));
     format!(
         "training job ordered, {why}: at most {} s{}{}",
         limits.max_runtime_seconds,

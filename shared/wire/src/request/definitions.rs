@@ -1,7 +1,7 @@
 //! `TrainingJobDefinitions`: a request with several training job definitions is checked and read as one request for each,
 //! with its own objective and ranges.
 //!
-//! The numbers of its trials tell the definitions apart ([`tuning::definition::Definition::definition_of`]).
+//! The number of a trial names its definition ([`tuning::definition::Definition::definition_of`]).
 
 use std::collections::BTreeSet;
 
@@ -158,10 +158,9 @@ impl Request {
         self.of_trial(trial).at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str)
     }
 
-    /// Returns `DefinitionName` of each of several training job definitions.
+    /// Returns `DefinitionName` of each element of a list of training job definitions.
     pub fn definition_names(&self) -> impl Iterator<Item = &str> {
-        let all = self.definition_list().iter().filter(|_| !self.others.is_empty());
-        all.filter_map(|definition| definition.get("DefinitionName")?.as_str())
+        self.definition_list().iter().filter_map(|definition| definition.get("DefinitionName")?.as_str())
     }
 
     /// Returns the path of the instance type of a choice of a further definition; `None` for one of the first.
@@ -189,7 +188,14 @@ impl Request {
     /// Returns the violations of a request with a list of definitions: those of the list and, by `rules`, of each
     /// definition; without one, the fields that must be alike.
     pub(crate) fn check_definitions(&self, rules: impl Fn(&Self) -> Vec<Violation>) -> Vec<Violation> {
-        let mut all = self.misplaced();
+        let mut all = self.wrong_names();
+        if self.definition_list().len() > 1 {
+            all.extend(self.of_one_definition().into_iter().map(|(path, message)| at(path, &message)));
+        }
+        // Rules about such fields would contradict this.
+        if !all.is_empty() {
+            return all;
+        }
         let mut known = BTreeSet::new();
         for (index, body) in split(&self.body).into_iter().enumerate() {
             for Violation { path, message } in rules(&Self::from_stored(body)) {
@@ -203,14 +209,15 @@ impl Request {
     }
 
     /// Returns the violations of fields that a request with a list of definitions must not have, or must have in the list.
-    fn misplaced(&self) -> Vec<Violation> {
-        let violation =
-            |path: String, message: String| Violation { message: format!("{message} (at '{path}')"), path };
+    pub(crate) fn misplaced(&self) -> Vec<Violation> {
+        if !self.has_definition_list() {
+            return Vec::new();
+        }
         let mut all = Vec::new();
         if self.at_whole(DEFINITION).is_some() {
             let message = "Invalid TrainingJobDefinition: expected either TrainingJobDefinition or \
                            TrainingJobDefinitions, but the request has both; remove one";
-            all.push(violation(DEFINITION.to_owned(), message.to_owned()));
+            all.push(at(DEFINITION.to_owned(), message));
         }
         for (own, of_config) in MOVED {
             let path = format!("{CONFIG}.{of_config}");
@@ -219,30 +226,35 @@ impl Request {
                     "Invalid {of_config}: with TrainingJobDefinitions, each definition has its own; move it to {own} of \
                      each definition"
                 );
-                all.push(violation(path, message));
+                all.push(at(path, &message));
             }
         }
+        all
+    }
+
+    /// Returns the violations of definitions without a name, or with that of another one.
+    fn wrong_names(&self) -> Vec<Violation> {
+        let mut all = Vec::new();
         let mut names = BTreeSet::new();
-        for (index, definition) in self.definition_list().iter().enumerate() {
+        let objects =
+            self.definition_list().iter().enumerate().filter(|(_, definition)| definition.is_object());
+        for (index, definition) in objects {
             let path = format!("{LIST}[{index}].DefinitionName");
             match definition.get("DefinitionName").and_then(Value::as_str) {
                 None => {
                     let message =
                         "Missing DefinitionName: each of TrainingJobDefinitions needs one, for example 'a'";
-                    all.push(violation(path, message.to_owned()));
+                    all.push(at(path, message));
                 }
                 Some(name) if !names.insert(name.to_owned()) => {
                     let message = format!(
                         "Invalid DefinitionName '{}': two of TrainingJobDefinitions have this name; rename one",
                         super::shortened(name)
                     );
-                    all.push(violation(path, message));
+                    all.push(at(path, &message));
                 }
                 Some(_) => {}
             }
-        }
-        if names.len() > 1 {
-            all.extend(self.of_one_definition().into_iter().map(|(path, message)| violation(path, message)));
         }
         all
     }
@@ -299,4 +311,8 @@ impl Request {
 
 fn shown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+fn at(path: String, message: &str) -> Violation {
+    Violation { message: format!("{message} (at '{path}')"), path }
 }

@@ -34,7 +34,7 @@ const CHECKPOINTS: &str = "/opt/ml/checkpoints";
 /// container, so an epoch's value would arrive when the program ends.
 const UNBUFFERED: (&str, &str) = ("PYTHONUNBUFFERED", "1");
 
-/// The variable with the name of the training job definition, where there are several: one program may serve all.
+/// The variable with the name of the training job definition, where the request has a list of them: one program may serve all.
 pub const DEFINITION_VARIABLE: &str = "SM_DEFINITION_NAME";
 
 /// Parameters of one training job.
@@ -62,11 +62,13 @@ impl Request {
     /// Returns the body of `CreateTrainingJob`.
     pub fn create_training_job(&self, job: &TrainingJob<'_>) -> Value {
         let (own, instances) = self.with_choice(job.trial, job.launch.instances);
-        let is_of_several = self.definitions().nth(1).is_some();
-        own.create_own(&TrainingJob { launch: Launch { instances, ..job.launch }, ..*job }, is_of_several)
+        own.create_own(
+            &TrainingJob { launch: Launch { instances, ..job.launch }, ..*job },
+            self.has_definition_list(),
+        )
     }
 
-    fn create_own(&self, job: &TrainingJob<'_>, is_of_several: bool) -> Value {
+    fn create_own(&self, job: &TrainingJob<'_>, is_of_list: bool) -> Value {
         let mut members = self.object(DEFINITION).cloned().unwrap_or_default();
         let mut variables = match members.remove("Environment") {
             Some(Value::Object(variables)) => variables,
@@ -76,7 +78,7 @@ impl Request {
         if self.adds_unbuffered() {
             variables.insert(UNBUFFERED.0.to_owned(), json!(UNBUFFERED.1));
         }
-        if let Some(name) = members.get("DefinitionName").filter(|_| is_of_several) {
+        if let Some(name) = members.get("DefinitionName").filter(|_| is_of_list) {
             variables.insert(DEFINITION_VARIABLE.to_owned(), name.clone());
         }
         for name in NOT_COPIED {

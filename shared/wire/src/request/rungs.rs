@@ -181,10 +181,11 @@ impl Request {
         if self.fields.controller.max_cost_usd.is_none() {
             return Some(RungsWhy::NoCap);
         }
-        if self.resource_hyperparameter().is_none() {
+        // All definitions have the same rungs.
+        if self.definitions().any(|one| one.resource_hyperparameter().is_none()) {
             return Some(RungsWhy::NoResourceHyperParameter);
         }
-        (!self.resumes()).then_some(RungsWhy::NoCheckpoints)
+        (!self.definitions().all(Self::resumes)).then_some(RungsWhy::NoCheckpoints)
     }
 
     fn configurations(&self, job: &JobShape, times: Times) -> Result<Configurations, RungsWhy> {

@@ -115,7 +115,8 @@ fn a_list_with_one_definition_is_a_tuning_with_one() {
     assert!(!definition(&request).has_definitions());
     let one = job(&request, 5, 0);
     assert_eq!(one["AlgorithmSpecification"]["TrainingImage"], "image:1");
-    assert_eq!(one.get("Environment").and_then(|variables| variables.get("SM_DEFINITION_NAME")), None);
+    assert_eq!(one["Environment"]["SM_DEFINITION_NAME"], "small");
+    assert_eq!(request.definition_names().collect::<Vec<_>>(), ["small"]);
 }
 
 /// Each violation names the definition that breaks the rule, by a path of the request as it was sent.
@@ -190,6 +191,30 @@ fn fields_of_one_definition_are_refused() {
         let error = changed(|body| *body = sample::with(body.clone(), change.clone())).unwrap_err();
         assert!(error.contains(text), "{change}: {error}");
     }
+}
+
+/// The first definition alone decided, and a program without checkpoints was promoted.
+#[test]
+fn rungs_are_promoted_only_if_every_definition_allows_it() {
+    let with_checkpoints = |last: Value| {
+        changed(|body| {
+            body["Controller"]["ResourceHyperParameter"] = json!("epochs");
+            body["TrainingJobDefinitions"][0]["CheckpointConfig"] = json!({"S3Uri": "s3://example-bucket/c"});
+            body["TrainingJobDefinitions"][1]["CheckpointConfig"] = last;
+        })
+    };
+    assert!(!with_checkpoints(json!(null)).unwrap().may_promote());
+    assert!(with_checkpoints(json!({"S3Uri": "s3://example-bucket/c"})).unwrap().may_promote());
+}
+
+/// A small space beside a large one was refused.
+#[test]
+fn a_small_space_may_have_fewer_combinations_than_the_tuning_has_jobs() {
+    let request = changed(|body| {
+        body["TrainingJobDefinitions"][1]["HyperParameterRanges"] =
+            json!({"IntegerParameterRanges": [{"Name": "layers", "MinValue": "1", "MaxValue": "4"}]});
+    });
+    assert_eq!(definition(&request.unwrap()).max_trials(), 20_000);
 }
 
 #[test]
