@@ -14,7 +14,8 @@ const states = {};
 
 before(async () => {
   browser = await launch();
-  for (const name of ["ended", "promoted", "capped", "sized", "failed", "median", "pools", "hostile"]) states[name] = real[name]();
+  const names = ["ended", "promoted", "capped", "sized", "several", "failed", "median", "pools", "hostile"];
+  for (const name of names) states[name] = real[name]();
   states.empty = await empty();
   states.running = {
     url: simulated(120, 27, "--until", 600),

@@ -132,7 +132,10 @@ impl World {
         // When a job completes exactly at its level, the epochs of its lines are known. Those of an earlier job that
         // failed on the way to this level are not, and its lines enter no curve.
         let expected = arrives_with(program, level);
-        let is_own = last.logged.is_some_and(|(first, _)| first <= expected);
+        // A row of values that are not finite must be all its own.
+        let is_finite = program.value(expected).is_some_and(f64::is_finite);
+        let row_start = expected.saturating_sub(if is_finite { 0 } else { DIVERGED_EPOCHS - 1 });
+        let is_own = last.logged.is_some_and(|(first, _)| first <= row_start);
         if completed && furthest == Some(level) && is_own && self.is_all_read(last) {
             let exact = right && resource == expected;
             return (
