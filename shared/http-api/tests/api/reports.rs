@@ -76,6 +76,8 @@ async fn with_trials(api: &TestApi, strategy: &str, trials: u32) {
     let loaded = store.load(&id).await.unwrap().unwrap();
     let mut state = (*loaded.state).clone();
     state.search.next_trial = TrialId(trials);
+    let counted: u32 = state.search.joined.iter().sum();
+    state.search.joined[0] += trials - counted;
     let head = Head { snapshot: loaded.head.step, ..loaded.head };
     let mut rows = stored::snapshot_chunks(&id, head.step, &state).unwrap();
     rows.push(head.row(&id));
