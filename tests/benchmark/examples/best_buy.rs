@@ -2,12 +2,11 @@
 //! virtual time, and prints what their best buys cost as a table in Markdown.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
-use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::{BenchmarkError, exit};
-use benchmark::play::{in_threads, parse_seeds};
+use benchmark::play::Seeds;
 use benchmark::tables::cases;
 use clap::Parser;
 use curves::{Setting, TableError, simulate_steps};
@@ -24,9 +23,8 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 struct Options {
-    /// The seeds; each plays one tuning of each kind
-    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
-    seeds: Range<u64>,
+    #[command(flatten)]
+    seeds: Seeds,
     /// A table to play; repeat it for more [default: all recorded ones]
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
@@ -36,9 +34,6 @@ struct Options {
     /// Seconds of a tuning
     #[arg(long, value_name = "S", default_value_t = 3_600.0)]
     seconds: f64,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
 }
 
 /// What one tuning found, by the recorded curves.
@@ -64,15 +59,12 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     println!("| table | recorded | found | within | cost | without | regret | without |");
     println!("|---|---|---|---|---|---|---|---|");
-    let seeds: Vec<u64> = options.seeds.clone().collect();
     for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
         let scale = case.observable();
         let tolerance = options.tolerance * (scale.best - scale.median).abs();
         let of = |controller: &Value| -> Result<Vec<Found>, BenchmarkError> {
-            let play = |seed: &u64| play(case, controller, tolerance, options.seconds, *seed);
-            let found: Result<Vec<_>, _> =
-                in_threads(&seeds, usize::from(options.jobs), play).into_iter().collect();
-            Ok(found?.into_iter().flatten().collect())
+            let play = |seed| play(case, controller, tolerance, options.seconds, seed);
+            Ok(options.seeds.play(play)?.into_iter().flatten().collect())
         };
         let (with, without) = (of(&json!({"ValueTolerance": tolerance}))?, of(&json!({}))?);
         println!(

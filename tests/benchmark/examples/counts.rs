@@ -2,12 +2,11 @@
 //! sizes of a table with one tuning for each size, of the same number of training jobs in total.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
-use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::{BenchmarkError, exit};
-use benchmark::play::{in_threads, parse_seeds};
+use benchmark::play::Seeds;
 use benchmark::report::Estimate;
 use benchmark::tables::counts;
 use clap::Parser;
@@ -17,15 +16,11 @@ use serde_json::json;
 /// Compares one tuning over all cluster sizes of a table with one tuning for each size, by their cost
 #[derive(Debug, Parser)]
 struct Options {
-    /// The seeds; each plays one tuning over all sizes, and one for each size
-    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
-    seeds: Range<u64>,
+    #[command(flatten)]
+    seeds: Seeds,
     /// Training jobs of the one tuning, and of the others together
     #[arg(long, value_name = "N", default_value_t = 90, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     jobs_allowed: u32,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
 }
 
 /// What one seed shows.
@@ -46,12 +41,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     println!("| table | reached | share of the cost, median | mean | mean of all seeds | gain in value |");
     println!("|---|---|---|---|---|---|");
-    let seeds: Vec<u64> = options.seeds.clone().collect();
     for (case, sizes) in counts()? {
-        let of = |seed: &u64| pair(&case, &sizes, options.jobs_allowed, *seed);
-        let pairs: Result<Vec<Pair>, BenchmarkError> =
-            in_threads(&seeds, usize::from(options.jobs), of).into_iter().collect();
-        println!("| `{}` | {} |", case.name, line(&pairs?));
+        let pairs = options.seeds.play(|seed| pair(&case, &sizes, options.jobs_allowed, seed))?;
+        println!("| `{}` | {} |", case.name, line(&pairs));
     }
     Ok(())
 }

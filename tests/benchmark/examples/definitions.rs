@@ -2,12 +2,12 @@
 //! virtual time, and prints where their money goes as a table in Markdown.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
-use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::{BenchmarkError, exit};
-use benchmark::play::{in_threads, parse_seeds};
+use benchmark::play::Seeds;
+use benchmark::report::Estimate;
 use benchmark::tables::cases;
 use clap::Parser;
 use curves::{Setting, TableError, simulate_steps};
@@ -26,9 +26,8 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 struct Options {
-    /// The seeds; each plays one tuning of each kind
-    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
-    seeds: Range<u64>,
+    #[command(flatten)]
+    seeds: Seeds,
     /// A table to play; repeat it for more [default: all recorded ones]
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
@@ -38,9 +37,6 @@ struct Options {
     /// Seconds of a tuning
     #[arg(long, value_name = "S", default_value_t = 3_600.0)]
     seconds: f64,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
 }
 
 /// The result of one tuning.
@@ -60,11 +56,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     println!("| table | one: regret | two equal: regret | second worse: regret | money of the first |");
     println!("|---|---|---|---|---|");
-    let seeds: Vec<u64> = options.seeds.clone().collect();
     for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
         let of = |handicaps: &[f64]| -> Result<Vec<Found>, BenchmarkError> {
-            let play = |seed: &u64| play(case, handicaps, options.seconds, *seed);
-            in_threads(&seeds, usize::from(options.jobs), play).into_iter().collect()
+            options.seeds.play(|seed| play(case, handicaps, options.seconds, seed))
         };
         let (one, equal, worse) = (of(&[0.0])?, of(&[0.0, 0.0])?, of(&[0.0, options.handicap])?);
         println!(
@@ -115,11 +109,12 @@ fn play(case: &Case, handicaps: &[f64], seconds: f64, seed: u64) -> Result<Found
     Ok(Found { regret: case.regret(best), share: own / (own + other) })
 }
 
-/// Returns the mean and its standard error.
+/// Returns the mean and its standard error. A tuning that ends before both definitions had a bracket has no share.
 fn mean(found: &[Found], of: impl Fn(&Found) -> f64) -> String {
-    let values: Vec<f64> = found.iter().map(of).filter(|value| value.is_finite()).collect();
-    let count = u32::try_from(values.len()).map_or(f64::NAN, f64::from);
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    format!("{mean:.3} ± {:.3}", (variance / count).sqrt())
+    let values = found.iter().map(of).filter(|value| value.is_finite()).map(Some);
+    let estimate = Estimate::of(values);
+    estimate.map_or_else(
+        || "-".to_owned(),
+        |Estimate { mean, se }| format!("{mean:.3} ± {:.3}", se.unwrap_or(f64::NAN)),
+    )
 }

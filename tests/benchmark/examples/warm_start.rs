@@ -2,13 +2,12 @@
 //! time, and prints their regrets as a table in Markdown.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benchmark::case::Case;
 use benchmark::error::{BenchmarkError, exit};
-use benchmark::play::parse_seeds;
+use benchmark::play::Seeds;
 use benchmark::report::Estimate;
 use benchmark::tables::cases_with;
 use benchmark::warm::{Pair, Played, Player, Relation, TIMES};
@@ -37,12 +36,8 @@ struct Options {
     /// A further folder with tables
     #[arg(long, value_name = "FOLDER")]
     tables: Option<PathBuf>,
-    /// The seeds; each plays one tuning of each kind
-    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
-    seeds: Range<u64>,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
+    #[command(flatten)]
+    seeds: Seeds,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -64,7 +59,6 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
     let names: Vec<String> =
         pairs.iter().flat_map(|(parents, child)| parents.iter().chain([child])).cloned().collect();
     let cases = cases_with(&names, options.tables.as_deref())?;
-    let seeds: Vec<u64> = options.seeds.clone().collect();
     let all = Player::default();
     let kind = match options.kind {
         Kind::Identical => WarmStartType::IdenticalDataAndAlgorithm,
@@ -78,7 +72,7 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
         let known: Vec<&Case> = parents.iter().filter_map(of).collect();
         let Some(child) = of(child) else { continue };
         let pair = Pair { parents: known, child, relation: options.relation, kind };
-        let played = all.play(&pair, &seeds, usize::from(options.jobs))?;
+        let played = all.play(&pair, &options.seeds)?;
         println!("| {} | {} |{}", parents.join(", "), child.name, row(&played));
         logs.push((0..TIMES.len()).filter_map(|time| played.log_ratio(time)).collect());
     }

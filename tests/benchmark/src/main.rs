@@ -2,12 +2,11 @@
 //! time, and prints their regrets as tables in Markdown or as lines of JSON.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
-use std::ops::Range;
 use std::process::ExitCode;
 
 use benchmark::error::{BenchmarkError, exit};
 use benchmark::peers::Peers;
-use benchmark::play::{Method, parse_seeds, play_all};
+use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{overall, report};
 use benchmark::tables::cases;
 use benchmark::text;
@@ -28,9 +27,8 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(after_help = EXAMPLES)]
 struct Options {
-    /// The seeds; each plays one tuning of each method on each table
-    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
-    seeds: Range<u64>,
+    #[command(flatten)]
+    seeds: Seeds,
     /// A table to play; repeat it for more [default: all]
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
@@ -43,9 +41,6 @@ struct Options {
     /// Each row of a table answers one trial of a tuning only
     #[arg(long)]
     unique_rows: bool,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    jobs: u16,
     /// Training jobs of a tuning, which ends after them; with 10000, it ends after 7,200 s
     #[arg(long, value_name = "N", default_value_t = MAX_TRAINING_JOBS,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TRAINING_JOBS)))]
@@ -76,7 +71,7 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
     let world = World::new(options.jobs_allowed, options.noise, options.unique_rows);
     let mut reports = Vec::new();
     for case in &cases {
-        let runs = play_all(case, methods, &world, options.seeds.clone(), usize::from(options.jobs))?;
+        let runs = play_all(case, methods, &world, &options.seeds)?;
         let report = report(case, methods, &runs, &world, &peers);
         match options.output {
             Output::Text => println!("{}", text::of_case(&report, &world)),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use curves::{TableError, simulate};
 use serde_json::{Value, json};
 
@@ -65,15 +65,15 @@ pub fn play_all(
     case: &Case,
     methods: &[Method],
     world: &World,
-    seeds: Range<u64>,
-    threads: usize,
+    Seeds { seeds, jobs }: &Seeds,
 ) -> Result<Vec<Vec<Run>>, BenchmarkError> {
     let units: Vec<(usize, Method, u64)> = (0..)
         .zip(methods)
         .flat_map(|(index, method)| seeds.clone().map(move |seed| (index, *method, seed)))
         .collect();
-    let done =
-        in_threads(&units, threads, |(index, method, seed)| (*index, play(case, *method, world, *seed)));
+    let done = in_threads(&units, usize::from(*jobs), |(index, method, seed)| {
+        (*index, play(case, *method, world, *seed))
+    });
     let mut runs = vec![Vec::new(); methods.len()];
     for (index, run) in done {
         if let Some(of_method) = runs.get_mut(index) {
@@ -83,8 +83,34 @@ pub fn play_all(
     Ok(runs)
 }
 
+/// The seeds of a benchmark, and the threads that play them.
+#[derive(Debug, Args)]
+pub struct Seeds {
+    /// The seeds; each plays one tuning of each kind
+    #[arg(long, value_name = "A..B", default_value = "0..100", value_parser = parse_seeds)]
+    pub seeds: Range<u64>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: u16,
+}
+
+impl Seeds {
+    /// Returns the answer of `play` to each seed, in their order.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a seed.
+    pub fn play<A: Send>(
+        &self,
+        play: impl Fn(u64) -> Result<A, BenchmarkError> + Sync,
+    ) -> Result<Vec<A>, BenchmarkError> {
+        let seeds: Vec<u64> = self.seeds.clone().collect();
+        in_threads(&seeds, usize::from(self.jobs), |seed| play(*seed)).into_iter().collect()
+    }
+}
+
 /// Reads a range of seeds, for example `0..100`.
-pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     range
         .filter(|range| !range.is_empty())
@@ -92,7 +118,7 @@ pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
 }
 
 /// Returns the answer of `work` to each unit, in the order of the units. So many threads work.
-pub fn in_threads<U: Sync, A: Send>(units: &[U], threads: usize, work: impl Fn(&U) -> A + Sync) -> Vec<A> {
+fn in_threads<U: Sync, A: Send>(units: &[U], threads: usize, work: impl Fn(&U) -> A + Sync) -> Vec<A> {
     let next = AtomicUsize::new(0);
     let one_thread = || {
         let mut done = Vec::new();

@@ -14,7 +14,7 @@ use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::case::Case;
 use crate::error::BenchmarkError;
-use crate::play::in_threads;
+use crate::play::Seeds;
 use crate::report::{Estimate, REGRET_MIN};
 
 /// Virtual times at which children are measured, in seconds. At the last one they end.
@@ -97,12 +97,10 @@ pub struct Player {
 }
 
 impl Player {
-    /// Plays a pair with each seed, in so many threads.
-    pub fn play(&self, pair: &Pair<'_>, seeds: &[u64], threads: usize) -> Result<Played, BenchmarkError> {
-        let done = in_threads(seeds, threads, |seed| self.one(pair, *seed));
+    /// Plays a pair with each seed.
+    pub fn play(&self, pair: &Pair<'_>, seeds: &Seeds) -> Result<Played, BenchmarkError> {
         let mut played = Played { cold: Regrets::default(), warm: Regrets::default(), shares: Vec::new() };
-        for one in done {
-            let (cold, warm, share) = one?;
+        for (cold, warm, share) in seeds.play(|seed| self.one(pair, seed))? {
             played.cold.0.push(cold);
             played.warm.0.push(warm);
             played.shares.extend(share);

@@ -3,7 +3,7 @@
 
 use benchmark::case::Case;
 use benchmark::peers::Peers;
-use benchmark::play::{Method, play_all};
+use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{CaseReport, overall, report};
 use benchmark::tables::cases;
 use benchmark::text;
@@ -17,9 +17,9 @@ fn case(name: &str) -> Case {
     cases(&[name.to_owned()]).unwrap().pop().unwrap()
 }
 
-fn reported(name: &str, methods: &[Method], world: &World, seeds: u64, threads: usize) -> CaseReport {
+fn reported(name: &str, methods: &[Method], world: &World, seeds: u64, jobs: u16) -> CaseReport {
     let case = case(name);
-    let runs = play_all(&case, methods, world, 0..seeds, threads).unwrap();
+    let runs = play_all(&case, methods, world, &Seeds { seeds: 0..seeds, jobs }).unwrap();
     report(&case, methods, &runs, world, &Peers::read().unwrap())
 }
 
