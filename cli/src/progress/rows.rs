@@ -10,7 +10,7 @@ use tuning::job::Job;
 use tuning::log::fact::JobPhase;
 use tuning::state::{State, Status};
 use tuning::trial::Trial;
-use tuning::unit::ids::{ChoiceId, TrialId};
+use tuning::unit::ids::TrialId;
 use tuning::unit::limits::MIN_RUNTIME_SECONDS;
 use tuning::unit::money::MicroUsd;
 
@@ -114,12 +114,15 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         ));
     }
     let limit = definition.limits.max_instances;
-    let next = definition.job.instances(definition.job.largest()).count;
+    let sizes = || definition.job.all_sizes().map(|size| definition.job.instances_of(size).count);
+    let next = if definition.has_definitions() { sizes().min() } else { sizes().max() }.unwrap_or_default();
     if let Some(limit) = limit.filter(|limit| state.instances(definition).saturating_add(next) > *limit) {
         return Some(format!("MaxInstances {limit} are in use"));
     }
     let ledger = &state.money.ledger;
-    let least = definition.worst_case(definition.limits_for(MIN_RUNTIME_SECONDS), ChoiceId(0))?;
+    let limits = definition.limits_for(MIN_RUNTIME_SECONDS);
+    let firsts = definition.job.all_sizes().filter_map(|size| definition.job.choices_of(size).next());
+    let least = firsts.filter_map(|choice| definition.worst_case(limits, choice)).min()?;
     let left = ledger.cap?.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
     (left < least.0).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
 }

@@ -335,7 +335,7 @@ fn waiting_for(definition: &Definition, state: &State) -> Option<WaitingFor> {
     } else if let Some((since, message)) = quota {
         let (since_ms, message) = (since.0, message.as_deref().map(failure_reason));
         Some(WaitingFor { reason: "Quota".to_owned(), since_ms, next_attempt_ms: None, message })
-    } else if let Some(message) = doubt(state) {
+    } else if let Some(message) = doubt(definition, state) {
         Some(WaitingFor {
             reason: "RunningTrials".to_owned(),
             since_ms: state.results.fruitless.at.0,

@@ -37,8 +37,8 @@ use fields::{Field, Fields};
 pub use defaults::DefaultTags;
 pub(crate) use defaults::TAGS_MAX;
 pub use define::{PriceAnswer, excess_lines};
-pub(crate) use definitions::LIST;
 pub use definitions::job_definitions_mut;
+pub(crate) use definitions::{LIST, MOVED};
 pub use error::{ErrorBody, ErrorCode, MAX_VIOLATIONS, RequestError, Violation, name_taken};
 pub use fields::Strategy;
 pub(crate) use fields::{

@@ -46,6 +46,43 @@ async fn a_request_outside_the_guardrails_is_refused_with_all_violations_and_not
     assert!(api.submit.store.all("INDEX", "").await.unwrap().is_empty());
 }
 
+/// A further definition must not evade what the owner of the stack forbids.
+#[tokio::test]
+async fn every_training_job_definition_must_be_within_the_guardrails() {
+    let guardrails = Guardrails {
+        instance_types: AllowList::read("ml.m5.*"),
+        images: AllowList::read("image:1"),
+        role_arns: AllowList::read("arn:aws:iam::111122223333:role/example-training-role"),
+        subnets: AllowList::read("subnet-1"),
+        ..Guardrails::default()
+    };
+    let api = api(Listed(Some("ml.m5.large")), guardrails);
+    let mut body = request("hb1");
+    let mut one = body["TrainingJobDefinition"].take();
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    one["TuningObjective"] = config["HyperParameterTuningJobObjective"].take();
+    one["HyperParameterRanges"] = config["ParameterRanges"].take();
+    one["VpcConfig"] = json!({"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]});
+    let mut two = one.clone();
+    (one["DefinitionName"], two["DefinitionName"]) = (json!("one"), json!("two"));
+    two["ResourceConfig"]["InstanceType"] = json!("ml.g5.xlarge");
+    two["AlgorithmSpecification"]["TrainingImage"] = json!("image:2");
+    two["RoleArn"] = json!("arn:aws:iam::111122223333:role/administrator");
+    two["VpcConfig"]["Subnets"] = json!(["subnet-2"]);
+    body["TrainingJobDefinitions"] = json!([one, two]);
+    let (status, answer) = rest(&api, "POST", "/tuning-jobs", &body).await;
+    assert_eq!(status, 400, "{answer}");
+    let violations = answer["Violations"].as_array().unwrap();
+    let paths: Vec<&str> = violations.iter().map(|one| one["Path"].as_str().unwrap()).collect();
+    let expected = [
+        "TrainingJobDefinitions[1].ResourceConfig.InstanceType",
+        "TrainingJobDefinitions[1].AlgorithmSpecification.TrainingImage",
+        "TrainingJobDefinitions[1].RoleArn",
+        "TrainingJobDefinitions[1].VpcConfig.Subnets[0]",
+    ];
+    assert_eq!(paths, expected);
+}
+
 #[tokio::test]
 async fn subnets_and_security_groups_must_be_allowed() {
     let guardrails = Guardrails {

@@ -75,6 +75,7 @@ impl World {
         if !unknown && !by_quota && refused < REFUSALS {
             let any_line = self.training.of(id).any(|job| logged(job, |_| true));
             let needed = if any_line { TRIALS_WITHOUT_VALUE } else { TRIALS_WITHOUT_LINE };
+            let needed = needed * book.case.choices.definitions as usize;
             let with_value: BTreeSet<TrialId> =
                 self.training.of(id).filter(|job| logged(job, is_finite)).map(|job| job.key.trial).collect();
             let without = book.ended_trials().filter(|trial| !with_value.contains(trial)).count();

@@ -1,6 +1,6 @@
 //! Several training job definitions: which trial, which space and which brackets belong to each.
 //!
-//! Trials are dealt to the definitions by their numbers, and the brackets of all definitions are numbered through.
+//! The number of a trial determines its definition. The brackets of all definitions are numbered consecutively.
 
 use hyperband::plan::BracketPlan;
 use search::Space;
@@ -16,29 +16,32 @@ impl Definition {
 
     /// Returns the training job definitions.
     pub fn definitions(&self) -> impl Iterator<Item = DefinitionId> + use<> {
-        (0..=self.other_spaces.len()).map(DefinitionId::at)
+        (0..self.definition_count()).map(DefinitionId::at)
     }
 
-    fn definition_count(&self) -> u32 {
-        count(self.other_spaces.len()).saturating_add(1)
+    /// Returns the number of training job definitions.
+    pub fn definition_count(&self) -> usize {
+        self.other_spaces.len().saturating_add(1)
     }
 
-    /// Returns the training job definition of a trial: its number modulo the number of definitions. So whatever knows a
-    /// training job by its name knows its definition.
+    /// Returns the training job definition of a trial.
     pub fn definition_of(&self, trial: TrialId) -> DefinitionId {
-        DefinitionId(trial.0.checked_rem(self.definition_count()).unwrap_or(0))
+        DefinitionId::of(trial, self.definition_count())
     }
 
     /// Returns the number of a trial among those of its training job definition, from 0.
     pub fn index_of(&self, trial: TrialId) -> u32 {
-        trial.0.checked_div(self.definition_count()).unwrap_or(trial.0)
+        trial.0.checked_div(count(self.definition_count())).unwrap_or(trial.0)
+    }
+
+    /// Returns the trial with this index among those of a training job definition.
+    pub fn trial(&self, of: DefinitionId, index: u32) -> TrialId {
+        TrialId(index.saturating_mul(count(self.definition_count())).saturating_add(of.0))
     }
 
     /// Returns the first trial of a training job definition whose number is at least `number`.
     pub(crate) fn trial_from(&self, number: TrialId, of: DefinitionId) -> TrialId {
-        let count = self.definition_count();
-        let ahead = of.0.saturating_add(count).saturating_sub(self.definition_of(number).0);
-        TrialId(number.0.saturating_add(ahead.checked_rem(count).unwrap_or(0)))
+        self.trial(of, number.0.saturating_sub(of.0).div_ceil(count(self.definition_count()).max(1)))
     }
 
     /// Returns the search space of a training job definition.
@@ -53,20 +56,20 @@ impl Definition {
 
     /// Returns all brackets, in the order of the definitions.
     pub fn brackets(&self) -> impl Iterator<Item = BracketId> + use<> {
-        (0..self.plan().brackets().len().saturating_mul(self.definitions().count())).map(BracketId::at)
+        (0..self.plan().brackets().len().saturating_mul(self.definition_count())).map(BracketId::at)
     }
 
     /// Returns the place of a bracket in the plan; one beyond the last for the bracket of a refit.
     pub fn in_plan(&self, bracket: BracketId) -> usize {
         let each = self.plan().brackets().len();
-        let is_refit = bracket.index() >= each.saturating_mul(self.definitions().count());
+        let is_refit = bracket.index() >= each.saturating_mul(self.definition_count());
         if is_refit { each } else { bracket.index().checked_rem(each).unwrap_or(0) }
     }
 
     /// Returns the training job definition of a bracket.
     pub fn definition_of_bracket(&self, bracket: BracketId) -> DefinitionId {
         let each = self.plan().brackets().len();
-        let beyond = bracket.index().checked_sub(each.saturating_mul(self.definitions().count()));
+        let beyond = bracket.index().checked_sub(each.saturating_mul(self.definition_count()));
         DefinitionId::at(beyond.unwrap_or_else(|| bracket.index().checked_div(each).unwrap_or(0)))
     }
 

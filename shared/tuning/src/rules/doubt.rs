@@ -18,7 +18,7 @@ use crate::unit::limits::{MAX_REFUSALS, MAX_TRIALS_WITHOUT_LINE, MAX_TRIALS_WITH
 const TRIALS_WITH_CAUSE: u32 = 2;
 
 /// Returns why the tuning may not succeed, for people; `None` without a doubt. No new trial starts meanwhile.
-pub fn doubt(state: &State) -> Option<String> {
+pub fn doubt(definition: &Definition, state: &State) -> Option<String> {
     // A job that has ended frees its slot before its log and its bill are read.
     let to_conclude = state.trials.values().filter(|trial| has_ended_fruitless(trial)).count();
     let trials = state.results.fruitless.trials.saturating_add(count(to_conclude));
@@ -29,15 +29,17 @@ pub fn doubt(state: &State) -> Option<String> {
             "the training service refused {refused} training jobs in a row. Last error: {last}"
         ));
     }
+    // One definition must not end the trials of another that was not tried as often.
+    let of_each = |most: u32| most.saturating_mul(count(definition.definition_count()));
     if state.results.has_logged {
-        return (trials >= MAX_TRIALS_WITHOUT_VALUE).then(|| {
+        return (trials >= of_each(MAX_TRIALS_WITHOUT_VALUE)).then(|| {
             let last = last_failure(state);
             format!("{trials} trials in a row ended without a finite value of the objective metric. Last failure: {last}")
         });
     }
     let is_cause_known = hint(state).is_some_and(|(_, _, is_cause)| is_cause);
     let most = if is_cause_known { TRIALS_WITH_CAUSE } else { MAX_TRIALS_WITHOUT_LINE };
-    (trials >= most).then(|| without_line(state, trials))
+    (trials >= of_each(most)).then(|| without_line(state, trials))
 }
 
 fn has_ended_fruitless(trial: &Trial) -> bool {
@@ -79,7 +81,7 @@ fn last_failure(state: &State) -> &str {
 
 /// Returns the failure message of a tuning in doubt, once no live or waiting trial can dispel the doubt.
 pub(crate) fn confirmed(definition: &Definition, state: &State) -> Option<String> {
-    let message = doubt(state)?;
+    let message = doubt(definition, state)?;
     // A quota may block a start for a day.
     let is_blocked = |trial: &Trial| trial.job().is_some_and(Job::is_blocked_by_quota);
     let is_live = state.trials.values().any(|trial| !is_blocked(trial));

@@ -6,7 +6,7 @@ use crate::log::ruling::{NoticeOrder, Order, Ruling};
 use crate::quote::runtime::{Runtime, Work, runtime};
 use crate::rules::{Rule, never, nothing};
 use crate::state::{State, Status};
-use crate::unit::ids::{BracketId, ChoiceId, RungId, SizeId};
+use crate::unit::ids::{BracketId, RungId, SizeId};
 use crate::unit::limits::CAP_LEVELS;
 use crate::unit::money::MicroUsd;
 
@@ -71,10 +71,13 @@ pub(crate) fn cap_used_up(definition: &Definition, state: &State, why: &EndReaso
 fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
     let [lower, upper, all] = CAP_LEVELS;
     let spent = state.money.ledger.spent;
-    let shortest = Work::of_rung(definition, BracketId(0), RungId(0), SizeId::default());
-    let Runtime { least, usual, .. } = runtime(definition, state, shortest);
-    let limits = definition.limits_for(least.unwrap_or(usual));
-    let next = crate::quote::worst_case(definition, state, limits, ChoiceId(0));
+    let next = |size: SizeId| {
+        let shortest = Work::of_rung(definition, BracketId(0), RungId(0), size);
+        let Runtime { least, usual, .. } = runtime(definition, state, shortest);
+        let choice = definition.job.choices_of(size).next().unwrap_or_default();
+        crate::quote::worst_case(definition, state, definition.limits_for(least.unwrap_or(usual)), choice)
+    };
+    let next = definition.job.all_sizes().map(next).min().unwrap_or(MicroUsd::ZERO);
     let beyond = |percent: u32| {
         u128::from(spent.0).saturating_mul(100) >= u128::from(cap.0).saturating_mul(u128::from(percent))
     };

@@ -107,7 +107,7 @@ fn next_of_search(
     promote::next(definition, state, may_start, false)
         .or_else(|| {
             let free = state.finalist.is_none()
-                && super::doubt(state).is_none()
+                && super::doubt(definition, state).is_none()
                 && !promote::lacks_money(definition, state)
                 && !cut_trial_lacks_money(definition, state);
             free.then(|| new_trial(definition, state, may_start))?

@@ -3,7 +3,6 @@
 //! Only [`search::SamplerKind::Model`] uses it, so the state keeps no history with other samplers.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use hyperband::ranking::{Direction, improves};
 use search::history::EARLY_EPOCHS;
@@ -106,16 +105,12 @@ impl Search {
 
     /// Returns what the sampler knows of the trials of a training job definition.
     pub fn history_of(&self, of: DefinitionId) -> &History {
-        static NONE: LazyLock<History> = LazyLock::new(History::default);
-        self.histories().nth(of.index()).unwrap_or(&NONE)
+        self.histories().nth(of.index()).unwrap_or(&self.history)
     }
 
     fn history_mut(&mut self, of: DefinitionId) -> &mut History {
-        let Some(other) = of.index().checked_sub(1) else { return &mut self.history };
-        if self.other_histories.len() <= other {
-            self.other_histories.resize_with(other.saturating_add(1), History::default);
-        }
-        self.other_histories.get_mut(other).unwrap_or(&mut self.history)
+        let other = of.index().checked_sub(1).and_then(|other| self.other_histories.get_mut(other));
+        other.unwrap_or(&mut self.history)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The search: which trials compete with each other, which continue, and what the sampler knows.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use hyperband::ranking::improves;
@@ -71,7 +70,11 @@ pub struct Incumbent {
 
 impl Search {
     pub(crate) fn new(definition: &Definition) -> Self {
-        Self { joined: vec![0; definition.brackets().count()], ..Self::default() }
+        Self {
+            joined: vec![0; definition.brackets().count()],
+            other_histories: vec![History::default(); definition.other_spaces.len()],
+            ..Self::default()
+        }
     }
 
     /// Returns how many trials of a training job definition have started.
@@ -88,12 +91,7 @@ impl Search {
 
     /// Returns the number of the next new trial of a training job definition.
     pub fn next_trial_of(&self, definition: &Definition, of: DefinitionId) -> TrialId {
-        if definition.has_definitions() {
-            let each = count(definition.definitions().count());
-            TrialId(self.started(definition, of).saturating_mul(each).saturating_add(of.0))
-        } else {
-            self.next_trial
-        }
+        definition.trial(of, self.started(definition, of))
     }
 
     /// Returns whether a trial has not started yet.
@@ -201,24 +199,15 @@ impl Search {
         let key = |of: DefinitionId| {
             let started = self.started(definition, of);
             let leads = self.leaders.iter().filter(|(trial, _)| definition.definition_of(*trial) == of);
-            (started, count(leads.count()).saturating_add(1))
+            let leads = count(leads.filter(|_| started >= first).count());
+            (started, leads.saturating_add(1))
         };
         let mut all: Vec<_> = definition.definitions().map(|of| (key(of), of)).collect();
-        all.sort_by(|((a, leads_a), _), ((b, leads_b), _)| {
-            let is_new = |started: u32| started < first;
-            // started / leads is compared by cross-multiplication.
-            let share = |started: u32, leads: u32| u64::from(started).saturating_mul(u64::from(leads));
-            match (is_new(*a), is_new(*b)) {
-                (false, false) => share(*a, *leads_b).cmp(&share(*b, *leads_a)),
-                (true, true) => a.cmp(b),
-                (new, _) => {
-                    if new {
-                        Ordering::Less
-                    } else {
-                        Ordering::Greater
-                    }
-                }
-            }
+        // The ratio of trials to weights is compared by cross-multiplication.
+        let product = |trials: u32, weight: u32| u64::from(trials).saturating_mul(u64::from(weight));
+        all.sort_by(|((a, weight_a), _), ((b, weight_b), _)| {
+            let by_share = || product(*a, *weight_b).cmp(&product(*b, *weight_a));
+            (*a >= first).cmp(&(*b >= first)).then_with(by_share)
         });
         all.into_iter().map(|(_, of)| of).collect()
     }

@@ -70,6 +70,12 @@ id! {
 }
 
 impl DefinitionId {
+    /// Returns the training job definition of a trial: its number modulo the number of definitions. So whatever knows a
+    /// training job by its name knows its definition.
+    pub fn of(trial: TrialId, definitions: usize) -> Self {
+        Self(trial.0.checked_rem(count(definitions)).unwrap_or(0))
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub(crate) fn is_first(&self) -> bool {
         self.0 == 0

@@ -82,7 +82,7 @@ fn regression_fast_failures_do_not_end_a_tuning_whose_other_jobs_run() {
     let rulings = end_each(&mut run, 1..7, |at, job| failed(at, job, "CUDA out of memory"));
     assert!(started(&rulings).is_empty(), "new trials wait for trial 0");
     assert_eq!(run.state.status, Status::Active);
-    assert!(doubt(&run.state).unwrap().contains("CUDA out of memory"));
+    assert!(doubt(&run.definition, &run.state).unwrap().contains("CUDA out of memory"));
     end_each(&mut run, 7..9, |at, job| failed(at, job, "CUDA out of memory"));
     assert_eq!(run.state.status, Status::Active, "trial 0 has neither ended nor logged a value");
     // Its first value shows that the program works.

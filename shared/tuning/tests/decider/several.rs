@@ -132,6 +132,22 @@ fn a_definition_whose_combinations_are_used_up_gets_no_more_trials() {
     assert_eq!((of(0), of(1)), (10, 2));
 }
 
+/// Two definitions without a value ended the tuning before the third one was tried.
+#[test]
+fn definitions_without_a_value_do_not_end_the_tuning_before_another_was_tried() {
+    let mut run = Run::new(&with(with(random(60, 1), 1), 1));
+    run.take(&[submitted()]);
+    let live = |run: &Run| run.state.jobs().map(|(key, _, _)| key).next();
+    let mut trials = 0;
+    while let Some(key) = live(&run) {
+        let at = i64::from(key.trial.0);
+        run.take(&[started(at, key), described(at, key, JobEnd::Completed, 1)]);
+        trials += 1;
+    }
+    // Six trials of each show that a tuning without any value cannot succeed.
+    assert_eq!(trials, 3 * 6);
+}
+
 proptest! {
     #![proptest_config(cases(48))]
 

@@ -121,13 +121,13 @@ fn a_synchronous_rung_closes_when_the_cap_pays_only_for_a_promotion() {
     definition.cap = Some(MicroUsd(1_100 * SECOND));
     let mut run = run_of(&definition);
     run.state.search.joined = vec![2, 2, 0];
-    check_next(&mut run, &[submitted()], &["start 0-0-1 to 1"]);
+    check_next(&mut run, &[submitted()], &["start 4-0-1 to 1"]);
     let expect = [
-        "trial 0 waits at rung 0.0, epoch 1",
-        "trial 0 promoted from rung 0.0 to 3: 1 of 1, best 1",
-        "start 0-1-2 to 3",
+        "trial 4 waits at rung 0.0, epoch 1",
+        "trial 4 promoted from rung 0.0 to 3: 1 of 1, best 1",
+        "start 4-1-2 to 3",
     ];
-    check_next(&mut run, &billed(10, 0, 0, (1, 0.5), 100), &expect);
+    check_next(&mut run, &billed(10, 4, 0, (1, 0.5), 100), &expect);
 }
 
 #[test]

@@ -114,14 +114,14 @@ impl Guardrails {
                 "this stack accepts prices from the price list only: remove InstancePricesUsdPerHour";
             refuse("Controller.InstancePricesUsdPerHour", message.to_owned());
         }
-        for (index, choice) in request.instance_choices().into_iter().enumerate() {
-            if !self.instance_types.allows(choice.instance_type) {
-                let path = request.instance_type_path(index);
-                refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
-            }
-        }
         for (index, one) in request.definitions().enumerate() {
             let mut refuse = |path: &str, message| refuse(&request.path_of(path, index), message);
+            for (index, choice) in one.own_choices().into_iter().enumerate() {
+                if !self.instance_types.allows(choice.instance_type) {
+                    let path = one.instance_type_path(index);
+                    refuse(&path, refused("instance type", choice.instance_type, &self.instance_types));
+                }
+            }
             let (path, image) = one.image();
             if !self.images.allows(image) {
                 refuse(path, refused("training image", image, &self.images));

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tuning::unit::ids::ChoiceId;
 
 use super::TuningJob;
-use crate::request::{DEFINITION, LIST, OBJECTIVE_HYPERPARAMETER, Request};
+use crate::request::{DEFINITION, LIST, MOVED, OBJECTIVE_HYPERPARAMETER, Request};
 
 /// The members of a request that Describe shows. They stay JSON, because Describe also shows members that the
 /// controller does not know.
@@ -81,7 +81,7 @@ fn complete(ranges: &mut Map<String, Value>) {
 fn definitions(request: &Request, tuning_arn: &str) -> Vec<Value> {
     let shown = |(one, sent): (&Request, &Value)| {
         let mut shown = definition(one, tuning_arn);
-        for name in ["TuningObjective", "HyperParameterRanges"] {
+        for (name, _) in MOVED {
             shown[name] = sent.get(name).cloned().unwrap_or_default();
         }
         if let Some(ranges) = shown["HyperParameterRanges"].as_object_mut() {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use tuning::definition::Definition;
-use tuning::unit::ids::ChoiceId;
+use tuning::unit::ids::{ChoiceId, DefinitionId, TrialId};
 
 use super::{DEFINITION, Request, Strategy, Violation};
 
@@ -17,7 +17,7 @@ pub(crate) const DEFINITIONS_MAX: usize = 10;
 const CONFIG: &str = "HyperParameterTuningJobConfig";
 /// Members of a definition in the list, and the members of `HyperParameterTuningJobConfig` that have their place in a
 /// request with one definition.
-const MOVED: [(&str, &str); 2] =
+pub(crate) const MOVED: [(&str, &str); 2] =
     [("TuningObjective", "HyperParameterTuningJobObjective"), ("HyperParameterRanges", "ParameterRanges")];
 /// Shows a field of a request.
 type Shown = fn(&Request) -> String;
@@ -137,18 +137,17 @@ impl Request {
 
     /// Returns the request of the training job definition of a trial, with the objective and the ranges of that definition.
     pub fn of_trial(&self, trial: u32) -> &Self {
-        self.definitions().nth(self.index_of_trial(trial)).unwrap_or(self)
+        self.definitions().nth(self.definition_of(trial).index()).unwrap_or(self)
     }
 
-    fn index_of_trial(&self, trial: u32) -> usize {
-        let trial = usize::try_from(trial).unwrap_or(usize::MAX);
-        trial.checked_rem(self.others.len().saturating_add(1)).unwrap_or(0)
+    fn definition_of(&self, trial: u32) -> DefinitionId {
+        DefinitionId::of(TrialId(trial), self.others.len().saturating_add(1))
     }
 
     /// Returns the request of the training job definition of a trial, and the number there of an instance choice of the
     /// tuning.
     pub(crate) fn with_choice(&self, trial: u32, choice: ChoiceId) -> (&Self, ChoiceId) {
-        let before = self.definitions().take(self.index_of_trial(trial));
+        let before = self.definitions().take(self.definition_of(trial).index());
         let before: usize = before.map(|one| one.own_choices().len()).sum();
         (self.of_trial(trial), ChoiceId::at(choice.index().saturating_sub(before)))
     }
@@ -161,17 +160,6 @@ impl Request {
     /// Returns `DefinitionName` of each element of a list of training job definitions.
     pub fn definition_names(&self) -> impl Iterator<Item = &str> {
         self.definition_list().iter().filter_map(|definition| definition.get("DefinitionName")?.as_str())
-    }
-
-    /// Returns the path of the instance type of a choice of a further definition; `None` for one of the first.
-    pub(super) fn path_of_other(&self, choice: usize) -> Option<String> {
-        let mut index = choice.checked_sub(self.own_choices().len())?;
-        (1_usize..).zip(&self.others).find_map(|(number, other)| {
-            let own = other.own_choices().len();
-            let path = (index < own).then(|| in_list(&other.instance_type_path(index), number));
-            index = index.saturating_sub(own);
-            path
-        })
     }
 
     /// Adds the spaces and the instance choices of the further definitions to the definition of the first.
@@ -197,8 +185,8 @@ impl Request {
             return all;
         }
         let mut known = BTreeSet::new();
-        for (index, body) in split(&self.body).into_iter().enumerate() {
-            for Violation { path, message } in rules(&Self::from_stored(body)) {
+        for (index, one) in self.definitions().enumerate() {
+            for Violation { path, message } in rules(one) {
                 let violation = Violation { path: in_list(&path, index), message: in_list(&message, index) };
                 if known.insert((violation.path.clone(), violation.message.clone())) {
                     all.push(violation);

@@ -35,7 +35,7 @@ impl Request {
     }
 
     /// Like [`Request::instance_choices`], of the first training job definition.
-    pub(crate) fn own_choices(&self) -> Vec<InstanceChoice<'_>> {
+    pub fn own_choices(&self) -> Vec<InstanceChoice<'_>> {
         let others = self.fields.job.tuning_resources.choices.iter().skip(1);
         let all = std::iter::once(self.first_choice()).chain(others.map(InstanceChoice::of));
         match self.instance_counts().as_slice() {
@@ -75,11 +75,8 @@ impl Request {
         )
     }
 
-    /// Returns the path of the field with the instance type of choice `index`.
+    /// Returns the path of the field with the instance type of choice `index` of the first training job definition.
     pub fn instance_type_path(&self, index: usize) -> String {
-        if let Some(path) = self.path_of_other(index) {
-            return path;
-        }
         let index = index / self.instance_counts().len().max(1);
         let tuning = "TrainingJobDefinition.HyperParameterTuningResourceConfig";
         if !self.fields.job.tuning_resources.choices.is_empty() {

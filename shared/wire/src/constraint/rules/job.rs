@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{violation, when};
 use crate::constraint::lift::{self, Source};
 use crate::names::TAG_PREFIX;
-use crate::request::{Channel, OWN_TAGS, Request, SpotFallback, TAGS_MAX, Tag, Violation, shortened};
+use crate::request::{Channel, MOVED, OWN_TAGS, Request, SpotFallback, TAGS_MAX, Tag, Violation, shortened};
 
 const JOB: &str = "TrainingJobDefinition";
 const CHANNELS: &str = "TrainingJobDefinition.InputDataConfig";
@@ -23,11 +23,7 @@ pub(super) fn one_definition(request: &Request) -> Vec<Violation> {
     let message = "Missing TrainingJobDefinition: it is required, with AlgorithmSpecification, RoleArn, \
                    OutputDataConfig, StoppingCondition and ResourceConfig";
     let missing = when(request.at(JOB).is_none(), JOB, message);
-    let moved = [
-        ("TuningObjective", "HyperParameterTuningJobObjective"),
-        ("HyperParameterRanges", "ParameterRanges"),
-    ];
-    let misplaced = moved.into_iter().flat_map(|(own, of_config)| {
+    let misplaced = MOVED.into_iter().flat_map(|(own, of_config)| {
         let path = format!("{JOB}.{own}");
         let message = format!(
             "Invalid {own}: expected none in TrainingJobDefinition; move it to \
@@ -200,7 +196,7 @@ pub(super) fn keep_alive(request: &Request) -> Vec<Violation> {
 }
 
 pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
-    let needed = request.instance_choices().iter().map(|choice| choice.count).max().unwrap_or(1);
+    let needed = request.own_choices().iter().map(|choice| choice.count).max().unwrap_or(1);
     let path = "Controller.MaxInstances";
     let Some(given) = request.max_instances() else { return Vec::new() };
     let message = format!(
@@ -212,7 +208,7 @@ pub(super) fn max_instances(request: &Request) -> Vec<Violation> {
 
 pub(super) fn metric_host(request: &Request) -> Vec<Violation> {
     // The host must exist whichever choice of instances a job runs on.
-    let count = request.instance_choices().iter().map(|choice| choice.count).min().unwrap_or(1);
+    let count = request.own_choices().iter().map(|choice| choice.count).min().unwrap_or(1);
     let number = request.metric_host().strip_prefix("algo-").and_then(|number| number.parse::<u32>().ok());
     let message = format!(
         "Invalid MetricHost '{}': expected a host of the training job, algo-1 to algo-{count}; for example, 'algo-1'",
