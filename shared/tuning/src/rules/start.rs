@@ -59,9 +59,8 @@ pub(crate) fn start(definition: &Definition, state: &State) -> Option<Ruling> {
         return grant::ask(definition, state, *reservation, state.refit.is_some())
             .or_else(|| keep_draw(definition, state, next));
     }
-    if let Ruling::Order(Order::Start { job, configuration, origin, .. }) = &mut next
-        && state.search.is_new(definition, job.trial)
-        && state.refit.is_none()
+    if let Ruling::Order(Order::Start { job, configuration, origin, launch, .. }) = &mut next
+        && is_first(definition, state, *job, *launch)
         && definition.job.sizes.is_empty()
     {
         // This is done last: a draw of the model takes a thousand times longer than the rest of a decision.
@@ -249,11 +248,16 @@ fn next_bracket(
     })
 }
 
+/// Returns whether a job is the first one of a new trial of the search. The number of a refit may be that of the next one.
+fn is_first(definition: &Definition, state: &State, job: JobKey, launch: Launch) -> bool {
+    !launch.refit && state.search.is_new(definition, job.trial)
+}
+
 /// Records the configuration of a new trial whose start must wait; `None` if it is recorded, or if only its start draws
 /// it.
 fn keep_draw(definition: &Definition, state: &State, start: Ruling) -> Option<Ruling> {
-    let Ruling::Order(Order::Start { job, configuration, origin, .. }) = start else { return None };
-    let waits = !definition.job.sizes.is_empty() && state.search.is_new(definition, job.trial);
+    let Ruling::Order(Order::Start { job, configuration, origin, launch, .. }) = start else { return None };
+    let waits = !definition.job.sizes.is_empty() && is_first(definition, state, job, launch);
     waits.then(|| record_draw(state, job.trial, configuration, origin))?
 }
 

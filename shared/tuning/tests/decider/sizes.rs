@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use search::{Configuration, Domain, Parameter, Space};
 use tuning::definition::{Definition, INSTANCE_COUNT, Instances, Scheduling};
-use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait};
+use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait, ServiceError};
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
@@ -330,4 +330,21 @@ fn limits_come_from_jobs_of_the_same_size_or_allow_for_a_slower_one() {
     // The first epoch is part of a start-up.
     let of_startup = |size, timed| limit_of(size, timed, 20_000) - limit_of(size, timed, 0);
     assert_eq!((of_startup(4, 4), of_startup(1, 4)), (29, 117));
+}
+
+/// Found by the simulator: a further attempt of a refit that waited for money was recorded as a new trial.
+#[test]
+fn a_refit_that_waits_for_money_is_not_drawn_again() {
+    let mut definition = Definition { refit: true, ..granting(sized(jobs(100, 1), &[1])) };
+    definition.limits.target = Some(0.7);
+    let mut run = begun(&definition);
+    let trained = [logged(10, job(0), 3, 0.75), described(20, job(0), Completed, 10)];
+    for fact in [granted(1, 1, 2)].into_iter().chain(trained) {
+        run.take(&[fact]);
+    }
+    assert_eq!(run.state.refit, Some(job(1)), "{:?}", run.rulings);
+    run.take(&[returned(21, 1)]);
+    run.take(&[described(30, job(1), ServiceError, 1)]);
+    run.take(&[returned(31, 2)]);
+    check_next(&mut run, &[time_passed(60)], &[&format!("ask 2: {WORST_CASE} to {WORST_CASE}")]);
 }
