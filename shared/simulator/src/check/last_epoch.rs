@@ -39,7 +39,15 @@ impl World {
 
     /// Returns the longest tail that counts, in ms, of jobs to all epochs (`last`) or to a lower rung.
     pub(super) fn longest_tail(&self, id: &str, last: bool) -> i64 {
-        self.tails(id, last).last().copied().unwrap_or(0)
+        self.tails(id, |job| self.is_last(id, job.key) == last).last().copied().unwrap_or(0)
+    }
+
+    /// Returns whether the tail of another job says how long that of `key` may be: both are to train all epochs or to a
+    /// lower rung, and have the same training job definition.
+    fn is_alike(&self, id: &str, key: JobKey, other: &Job) -> bool {
+        let definition =
+            |key: JobKey| self.check.books.get(id).map(|book| book.case.definition_of(key.trial));
+        self.is_last(id, key) == self.is_last(id, other.key) && definition(key) == definition(other.key)
     }
 
     /// Returns whether a job was to train all epochs.
@@ -50,7 +58,7 @@ impl World {
 
     /// Returns the tails that count, in ms, shortest first: the times from the last line to the end of all completed jobs
     /// of a tuning, three times those that a limit cut, and those that were stopped.
-    fn tails(&self, id: &str, last: bool) -> Vec<i64> {
+    fn tails(&self, id: &str, counts: impl Fn(&Job) -> bool) -> Vec<i64> {
         let most = self.check.books.get(id).and_then(|book| book.case.choices.hyperband);
         let is_within =
             |job: &Job| job.logged.is_some_and(|(_, at)| most.is_some_and(|(_, most, _)| at <= most));
@@ -63,7 +71,7 @@ impl World {
                 _ => None,
             }
         };
-        let jobs = self.training.of(id).filter(|job| self.is_last(id, job.key) == last);
+        let jobs = self.training.of(id).filter(|job| counts(job));
         let mut tails: Vec<i64> = jobs.filter_map(tail).collect();
         tails.sort_unstable();
         tails
@@ -87,7 +95,7 @@ impl World {
         let beyond = jobs.iter().any(|job| job.logged.is_some_and(|(_, at)| at > last));
         let since = jobs.iter().map(|job| job.furthest_at).min().unwrap_or(self.now);
         // The decider knows at least so many tails, of whichever jobs.
-        let tails = self.tails(id, self.is_last(id, key));
+        let tails = self.tails(id, |other| self.is_alike(id, key, other));
         let known = tails.get(TAILS_NEEDED - 1).copied();
         let shortest = known.map_or(i64::MAX, |tail| (TAIL_FACTOR * (tail - BLUR_MS)).max(LEAST_GRACE_MS));
         if !beyond && self.now - since < shortest.saturating_sub(self.plan.skew_ms_max) {
@@ -119,14 +127,15 @@ impl World {
                 let book = book.jobs.get(&other.key);
                 other.logged.is_some() && book.is_some_and(|book| book.concluded && !book.settled_in_full)
             };
-            let is_last = self.is_last(&job.id, job.key);
-            let alike = self.training.of(&job.id).filter(|other| self.is_last(&job.id, other.key) == is_last);
-            let completed = alike.filter(|job| job.now.status == "Completed");
+            let is_alike = |other: &Job| self.is_alike(&job.id, job.key, other);
+            let completed =
+                self.training.of(&job.id).filter(|other| is_alike(other) && other.now.status == "Completed");
             let known = completed.filter(is_known).count() >= TAILS_NEEDED;
             if stops || !read || !known || book.refit == Some(job.key.trial) {
                 continue;
             }
-            let grace = (TAIL_FACTOR * self.longest_tail(&job.id, is_last)).max(LEAST_GRACE_MS);
+            let longest = self.tails(&job.id, is_alike).last().copied().unwrap_or(0);
+            let grace = (TAIL_FACTOR * longest).max(LEAST_GRACE_MS);
             let since = signs_of_life(job).last().map_or(self.now, |at| *at).max(calm_from);
             if self.now - since > grace + PATIENCE_MS {
                 let minutes = (self.now - since) / MINUTE;
