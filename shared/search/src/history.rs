@@ -128,6 +128,9 @@ pub enum Origin {
         /// What it was to save, where the model looked for a lower cost instead of a better value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         saved: Option<Saved>,
+        /// Whether it was to improve the best value of its cluster size, which had the fewest trials.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_size: bool,
     },
 }
 

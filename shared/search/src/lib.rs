@@ -16,6 +16,7 @@ mod process;
 pub mod sampler;
 mod saving;
 pub mod seed;
+mod size;
 pub mod sobol;
 pub mod space;
 pub mod warm;

@@ -8,6 +8,7 @@
 //! - The first trials are points of the Sobol' sequence. Later, one trial in ten is drawn at random, as in BOHB
 //!   (Falkner, Klein and Hutter 2018, section 4.1). Random trials keep the search consistent where the model is wrong.
 //! - With a tolerance, a share of the points is to lower the cost instead ([`crate::saving`]).
+//! - With cluster sizes, a share of the points is to improve the best value of one size ([`crate::size`]).
 //! - A point keeps a minimum distance from all tried points ([`crate::history::View::distance`]). This distance grows
 //!   where trials repeat each other, and shrinks where they do not.
 //!
@@ -21,6 +22,7 @@ use crate::linear::{IsCategory, Metric};
 use crate::process::{Prediction, Process, Shape};
 use crate::saving::{Saving, Within};
 use crate::seed::{Rng, child};
+use crate::size::Size;
 use crate::sobol;
 use crate::space::Space;
 use crate::target::Target;
@@ -178,14 +180,16 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
         Some((model.scaled(within.worst()), saving))
     });
 
-    let expected: Vec<f64> = tried.iter().map(|point| model.mean(point)).collect();
-    let best = expected.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let observed = tried.iter().copied().zip(expected).take(kept.len());
+    let size = if saving.is_none() { Size::drawn(space, &tried, rng) } else { None };
+    let area = Area { space, size, categories: &categories, metric: &metric };
+    let comparable = tried.iter().filter(|point| size.is_none_or(|size| size.has(point)));
+    let best = comparable.map(|point| model.mean(point)).reduce(f64::max);
     let of_parents = guide.iter().flat_map(|guide| guide.best(PARENTS_CENTERS));
-    let of_parents = of_parents.map(|point| (point, model.mean(point)));
-    let centers = centers(observed.chain(of_parents).collect(), saving.as_ref());
-    let candidates =
-        candidates((space, &categories, &metric), &sizes, trial, view, guide.as_ref(), &centers, rng);
+    let points = tried.iter().copied().take(kept.len()).chain(of_parents);
+    let points = points.map(|point| area.moved(point.to_vec()));
+    let centers = centers(points.map(|point| (model.mean(&point), point)).collect(), saving.as_ref());
+    let best = best.or_else(|| centers.first().map(|center| model.mean(center)))?;
+    let candidates = area.candidates(&sizes, trial, view, guide.as_ref(), &centers, rng);
     let predictions: Vec<Prediction> = candidates.iter().map(|point| model.predict(point)).collect();
     let pick = if let Some((least, saving)) = &saving {
         let points = candidates.iter().zip(&predictions);
@@ -207,47 +211,70 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
             high: one.max(other),
             parent: leader.map(|(parent, weight)| Followed { parent, weight }),
             saved: saving.map(|(least, saving)| saving.saved(place, prediction.above(least))),
+            of_size: size.is_some(),
         },
     })
 }
 
 /// Returns the points with the best expected values; to save costs, the cheapest of those within the tolerance.
-fn centers<'a>(mut points: Vec<(&'a [f64], f64)>, saving: Option<&(f64, Saving<'_>)>) -> Vec<&'a [f64]> {
+fn centers(mut points: Vec<(f64, Vec<f64>)>, saving: Option<&(f64, Saving<'_>)>) -> Vec<Vec<f64>> {
     if let Some((least, saving)) = saving {
-        for (point, expected) in &mut points {
+        for (expected, point) in &mut points {
             *expected = if *expected >= *least { -saving.cost(point) } else { f64::NEG_INFINITY };
         }
     }
-    points.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    points.into_iter().take(CENTERS).map(|(point, _)| point).collect()
+    points.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    points.into_iter().take(CENTERS).map(|(_, point)| point).collect()
 }
 
-/// Returns the candidates that keep their distance from all tried points; all candidates if only a few do.
-fn candidates(
-    (space, categories, metric): (&Space, &[IsCategory], &Metric),
-    sizes: &Sizes,
-    trial: u32,
-    view: &View<'_>,
-    guide: Option<&Guide>,
-    centers: &[&[f64]],
-    rng: &mut Rng,
-) -> Vec<Vec<f64>> {
-    let dimensions = space.dimensions();
-    let mut all: Vec<Vec<f64>> =
-        (0..sizes.anywhere).map(|_| space.snapped(&anywhere(dimensions, rng))).collect();
-    for center in centers.iter().cycle().take(sizes.near) {
-        all.push(space.snapped(&near(center, categories, rng)));
+/// Where the search may go.
+struct Area<'a> {
+    space: &'a Space,
+    /// The only cluster size; `None` = all.
+    size: Option<Size>,
+    categories: &'a [IsCategory],
+    metric: &'a Metric,
+}
+
+impl Area<'_> {
+    /// Returns the point with the cluster size of the area.
+    fn moved(&self, mut point: Vec<f64>) -> Vec<f64> {
+        if let Some(size) = self.size {
+            size.apply(&mut point);
+            return self.space.snapped(&point);
+        }
+        point
     }
-    let known = guide.map_or(0, |guide| {
-        all.extend(guide.best(PARENTS_CANDIDATES).into_iter().map(<[f64]>::to_vec));
-        guide.observations()
-    });
-    let distance = view.distance(metric, trial.saturating_add(known));
-    let distant: Vec<bool> = all.iter().map(|point| view.is_distant(point, metric, distance)).collect();
-    if distant.iter().filter(|distant| **distant).count() < DISTANT_MIN {
-        return all;
+
+    /// Returns the candidates that keep their distance from all tried points; all candidates if only a few do.
+    fn candidates(
+        &self,
+        sizes: &Sizes,
+        trial: u32,
+        view: &View<'_>,
+        guide: Option<&Guide>,
+        centers: &[Vec<f64>],
+        rng: &mut Rng,
+    ) -> Vec<Vec<f64>> {
+        let dimensions = self.space.dimensions();
+        let mut all: Vec<Vec<f64>> =
+            (0..sizes.anywhere).map(|_| self.space.snapped(&anywhere(dimensions, rng))).collect();
+        for center in centers.iter().cycle().take(sizes.near) {
+            all.push(self.space.snapped(&near(center, self.categories, rng)));
+        }
+        let known = guide.map_or(0, |guide| {
+            all.extend(guide.best(PARENTS_CANDIDATES).into_iter().map(<[f64]>::to_vec));
+            guide.observations()
+        });
+        let all: Vec<Vec<f64>> = all.into_iter().map(|point| self.moved(point)).collect();
+        let distance = view.distance(self.metric, trial.saturating_add(known));
+        let distant: Vec<bool> =
+            all.iter().map(|point| view.is_distant(point, self.metric, distance)).collect();
+        if distant.iter().filter(|distant| **distant).count() < DISTANT_MIN {
+            return all;
+        }
+        all.into_iter().zip(distant).filter(|(_, distant)| *distant).map(|(point, _)| point).collect()
     }
-    all.into_iter().zip(distant).filter(|(_, distant)| *distant).map(|(point, _)| point).collect()
 }
 
 fn anywhere(dimensions: usize, rng: &mut Rng) -> Vec<f64> {

@@ -170,8 +170,8 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
     for (trial, (suggestion, _)) in trials.iter().enumerate() {
         match suggestion.origin {
             Origin::Spread => assert!(trial < 5),
-            Origin::Model { near, expected, low, high, parent, saved } => {
-                assert_eq!((parent, saved), (None, None));
+            Origin::Model { near, expected, low, high, parent, saved, of_size } => {
+                assert_eq!((parent, saved, of_size), (None, None, false));
                 assert!(usize::try_from(near).unwrap() < trial, "{near} is known");
                 assert!(low <= expected && expected <= high);
             }

@@ -32,7 +32,7 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
     let warm_start = definition.warm_start.as_ref();
     let name = |parent| warm_start.and_then(|warm_start| warm_start.name(parent)).unwrap_or("unknown");
     match (origin, definition.sampler) {
-        (Some(Origin::Model { near, expected, low, high, parent, saved }), _) => {
+        (Some(Origin::Model { near, expected, low, high, parent, saved, of_size }), _) => {
             let followed = parent.map(|followed| {
                 format!(
                     ", and followed the parent {} with weight {:.2}",
@@ -47,8 +47,9 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
                     100.0 * cost
                 )
             });
+            let of_size = if of_size { ". Its cluster size had the fewest trials" } else { "" };
             format!(
-                "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}{}",
+                "by the model, near trial {near}: it expected a best value of {expected:.6} ({low:.6} to {high:.6}){}{}{of_size}",
                 followed.unwrap_or_default(),
                 saved.unwrap_or_default()
             )

@@ -83,6 +83,7 @@ fn largest_start() -> Order {
                 cost: 1.234_567_890_123_456_7e-300,
                 within: 1.234_567_890_123_456_7e-300,
             }),
+            of_size: true,
         }),
         limits,
         reservation: crate::unit::money::MicroUsd(u64::MAX),
