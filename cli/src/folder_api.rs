@@ -22,6 +22,7 @@ pub(crate) struct FolderApi {
 impl FolderApi {
     pub(crate) fn new(store: Arc<Store<DynamoTable>>, folder: &Path) -> Self {
         let submit = Submit {
+            other_tunings: None,
             store,
             prices: NoPrices,
             clock: SystemClock,
@@ -58,6 +59,7 @@ fn text(cause: Cause) -> String {
     let error = match cause {
         Cause::Store(error) => anyhow::Error::new(error),
         Cause::Prices(error) => anyhow::Error::new(error),
+        Cause::OtherTunings(error) => anyhow::Error::new(error),
         Cause::Time => anyhow::anyhow!("the request timed out"),
     };
     format!("{error:#}")

@@ -411,6 +411,7 @@ pub(crate) async fn is_stopping(store: &Store<DynamoTable>, id: &str) -> Result<
 
 fn submit_failure(request: &Request, error: SubmitError) -> Failure {
     match error {
+        SubmitError::Parent { .. } => Failure::usage(error.to_string()),
         SubmitError::Request(error) => Failure::invalid_request(&request::local_error(request, error)),
         SubmitError::NameTaken(name) => {
             Failure::usage(format!("another process has just started a tuning '{name}'"))

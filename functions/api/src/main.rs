@@ -14,6 +14,7 @@ use aws::account;
 use aws::prices::PriceList;
 use http_api::{Answered, Api, ApiError};
 use lambda::{Call, Program, SystemClock};
+use sagemaker::SageMaker;
 use settings::Settings;
 use use_cases::prices::{KeptPrices, WithOwnerPrices};
 use use_cases::store::Store;
@@ -32,7 +33,8 @@ async fn main() -> ExitCode {
     let list = KeptPrices { table: Arc::clone(&table), list: PriceList::new(&account), clock: SystemClock };
     let prices = WithOwnerPrices { owner, list };
     let store = Arc::new(Store::new(table));
-    let submit = Submit { store, prices, clock: SystemClock, monthly_cap, guardrails };
+    let other_tunings = Some(Arc::new(SageMaker::new(&account)) as _);
+    let submit = Submit { store, other_tunings, prices, clock: SystemClock, monthly_cap, guardrails };
     let api = Api { submit, access, stack: named.stack_name.clone() };
     let handle = async |call: &mut Call| {
         let answered = match calls.request(&call.event) {

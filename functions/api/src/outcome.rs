@@ -35,6 +35,7 @@ pub(crate) fn answered(answered: &Answered, calls: &Calls, report: &mut Report) 
         }
         Some(Cause::Store(error)) => (type_of(error), error.to_string()),
         Some(Cause::Prices(error)) => (ErrorType::Prices, error.to_string()),
+        Some(Cause::OtherTunings(error)) => (ErrorType::TrainingService, error.to_string()),
         Some(Cause::Time) => (ErrorType::Timeout, error.message.clone()),
     };
     report.log(about(answered, Entry::error("a request failed").because(error_type, &detail)));

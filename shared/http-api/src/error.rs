@@ -6,8 +6,8 @@ use thiserror::Error;
 use use_cases::change::ChangeError;
 use use_cases::delete::DeleteError;
 use use_cases::lookup::LookupError;
-use use_cases::ports::PricesError;
 use use_cases::ports::table::TableError;
+use use_cases::ports::{OtherTuningsError, PricesError};
 use use_cases::store::StoreError;
 use use_cases::submit::SubmitError;
 use wire::events::EventError;
@@ -40,6 +40,8 @@ pub enum Cause {
     Store(StoreError),
     /// The price list.
     Prices(PricesError),
+    /// A parent tuning job of another controller.
+    OtherTunings(OtherTuningsError),
     /// The request exceeded its time limit.
     Time,
 }
@@ -54,6 +56,24 @@ impl ApiError {
     /// Returns the error for a request that this host may not or cannot perform. Both protocols use `status`.
     pub fn of_host(code: &'static str, status: u16, message: impl Into<String>) -> Self {
         Self::new(code, status, status, message)
+    }
+
+    /// Returns the error for a parent that the training service did not return.
+    fn parent(name: &str, why: OtherTuningsError) -> Self {
+        let (code, status, fix) = match &why {
+            OtherTuningsError::Unavailable(_) => {
+                ("ServiceUnavailable", 503, "SageMaker is unavailable: retry the request")
+            }
+            OtherTuningsError::Refused(_) => (
+                "ValidationException",
+                400,
+                "SageMaker refused the call: allow sagemaker:DescribeHyperParameterTuningJob and \
+                 sagemaker:ListTrainingJobsForHyperParameterTuningJob in the role of the API function, or name another \
+                 parent",
+            ),
+        };
+        let message = format!("the parent tuning job {name} could not be read. {fix}");
+        Self::new(code, status, status, message).because(Cause::OtherTunings(why))
     }
 
     fn new(code: &'static str, status: u16, rest_status: u16, message: impl Into<String>) -> Self {
@@ -203,6 +223,7 @@ impl From<SubmitError> for ApiError {
             SubmitError::NameTaken(_) => Self::new("ResourceInUse", 400, 409, error.to_string()),
             SubmitError::MonthlyCap(message) => Self::new("ResourceLimitExceeded", 400, 400, message),
             SubmitError::Prices(error) => error.into(),
+            SubmitError::Parent { name, why } => Self::parent(&name, why),
             SubmitError::Store(error) => error.into(),
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `/tuning-jobs…` is JSON over HTTP; `POST /` is AWS JSON 1.1, the protocol of SageMaker's clients. Both become an
 //! [`Operation`], which the use cases perform. The same code runs behind API Gateway and on one machine; its host
-//! authenticates the caller. Must never call a training service or decide about trials.
+//! authenticates the caller. Must never start or stop a training job, or decide about trials.
 #![warn(missing_docs)]
 
 mod access;

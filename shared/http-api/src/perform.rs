@@ -226,7 +226,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         // The cap of the month and the price list may refuse a repetition, because the first request took effect.
         let name = match &error {
             SubmitError::NameTaken(name) => Some(name.clone()),
-            SubmitError::MonthlyCap(_) | SubmitError::Prices(_) => name_in(body),
+            SubmitError::MonthlyCap(_) | SubmitError::Prices(_) | SubmitError::Parent { .. } => name_in(body),
             SubmitError::Request(_) | SubmitError::Store(_) => None,
         };
         let Some(name) = name.filter(|_| is_idempotent) else { return Err(error.into()) };

@@ -235,6 +235,7 @@ impl Claimed {
         let claim = Duration::from(CLAIM + Millis(500));
         pumps.spawn(pumps::sweeps(sweeper, (table.clone(), Arc::clone(&store)), sweep_every, claim, errors));
         let submit = Submit {
+            other_tunings: None,
             store: Arc::clone(&store),
             prices: NoPrices,
             clock: SystemClock,

@@ -10,6 +10,7 @@ mod errors;
 mod listing;
 mod logs;
 mod training;
+mod tunings;
 
 use aws::{SdkConfig, at_most, retried};
 use aws_sdk_sagemaker::Client;

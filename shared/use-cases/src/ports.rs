@@ -7,8 +7,12 @@ pub mod table;
 pub mod training;
 pub mod usage;
 
+use std::fmt::Debug;
 use std::future::Future;
+use std::pin::Pin;
 
+use search::Configuration;
+use serde_json::Value;
 use thiserror::Error;
 
 pub use tuning::unit::time::{Millis, Time};
@@ -31,11 +35,8 @@ pub const SOURCE: &str = "custom.hyperband";
 /// An event bus, which delivers notices to users and other programs.
 pub trait Bus: Send + Sync {
     /// Publishes one event of detail type `detail_type`. `detail` is a JSON object of at most 200 KB.
-    fn publish(
-        &self,
-        detail_type: &str,
-        detail: &serde_json::Value,
-    ) -> impl Future<Output = Result<(), BusError>> + Send;
+    fn publish(&self, detail_type: &str, detail: &Value)
+    -> impl Future<Output = Result<(), BusError>> + Send;
 }
 
 /// Why a notice was not published.
@@ -53,10 +54,7 @@ pub enum BusError {
 pub trait HandOver: Send + Sync {
     /// Hands `payload` over to another invocation, and returns without waiting for it. After an error, the payload may
     /// have been handed over all the same.
-    fn hand_over(
-        &self,
-        payload: &serde_json::Value,
-    ) -> impl Future<Output = Result<(), HandOverError>> + Send;
+    fn hand_over(&self, payload: &Value) -> impl Future<Output = Result<(), HandOverError>> + Send;
 }
 
 /// Why a payload was not handed over.
@@ -85,5 +83,37 @@ pub enum PricesError {
     Unavailable(String),
     /// Permanent until the permissions are changed. Contains the error code and message.
     #[error("the price list refused the request: {0}")]
+    Refused(String),
+}
+
+/// Tuning jobs that another controller ran in the account, such as Automatic Model Tuning.
+pub trait OtherTunings: Debug + Send + Sync {
+    /// Returns tuning job `name` with the best `most` of its training jobs; `None` if it does not exist.
+    fn find<'a>(&'a self, name: &'a str, most: usize) -> Found<'a>;
+}
+
+/// The result of [`OtherTunings::find`].
+pub type Found<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<OtherTuning>, OtherTuningsError>> + Send + 'a>>;
+
+/// A tuning job of another controller.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtherTuning {
+    /// Its status, as SageMaker names it.
+    pub status: String,
+    /// The answer of `DescribeHyperParameterTuningJob`, which has the members of the request.
+    pub description: Value,
+    /// The tuned hyperparameters and the final value of each training job that has one and did not fail.
+    pub trials: Vec<(Configuration, f64)>,
+}
+
+/// Why a tuning job of another controller was not read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum OtherTuningsError {
+    /// Temporary: the submission fails with a retryable error.
+    #[error("SageMaker did not return the tuning job: {0}")]
+    Unavailable(String),
+    /// Permanent until the permissions are changed. Contains the error code and message.
+    #[error("SageMaker refused to return the tuning job: {0}")]
     Refused(String),
 }

@@ -18,7 +18,7 @@ use wire::request::{PriceAnswer, Request, RequestError, name_taken};
 use wire::stored::{self, Head, IndexRow, MonthRow};
 
 use crate::ports::table::{Condition, Table, TableError, Write};
-use crate::ports::{Clock, Prices, PricesError};
+use crate::ports::{Clock, OtherTunings, OtherTuningsError, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
 pub use guardrails::{AllowList, Guardrails, RequestPrices};
@@ -36,7 +36,7 @@ pub async fn check_parents<T: Table>(
     request: &Request,
     definition: &Definition,
 ) -> Result<(), SubmitError> {
-    warm_start(store, request, definition, &sized(request)?).await.map(drop)
+    warm_start((store, None), request, definition, &sized(request)?).await.map(drop)
 }
 
 /// Returns the JSON of a request. Fails if it is too long to store.
@@ -51,14 +51,14 @@ fn sized(request: &Request) -> Result<String, SubmitError> {
 
 /// Returns the warm start of a request, whose JSON is `text`.
 async fn warm_start<T: Table>(
-    store: &Store<T>,
+    tunings: (&Store<T>, Option<&dyn OtherTunings>),
     request: &Request,
     definition: &Definition,
     text: &str,
 ) -> Result<Option<WarmStart>, SubmitError> {
     let row = stored::meta_row(definition, text).size_bytes();
     let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
-    parents::warm_start(store, request, definition, room).await
+    parents::warm_start(tunings, request, definition, room).await
 }
 
 /// The use case and its dependencies.
@@ -66,6 +66,8 @@ async fn warm_start<T: Table>(
 pub struct Submit<T, P, C> {
     /// Reads tunings.
     pub store: Arc<Store<T>>,
+    /// Tuning jobs that can be parents, besides those of the store; `None` = none.
+    pub other_tunings: Option<Arc<dyn OtherTunings>>,
     /// Prices of instances.
     pub prices: P,
     /// The current time.
@@ -92,6 +94,14 @@ pub enum SubmitError {
     /// A cap needs a price that the price list did not return: 503 if a retry can help, otherwise 400.
     #[error(transparent)]
     Prices(#[from] PricesError),
+    /// A parent could not be read: 503 if a retry can help, otherwise 400.
+    #[error("the parent tuning job {name} is not available: {why}")]
+    Parent {
+        /// The name of the parent.
+        name: String,
+        /// The reason.
+        why: OtherTuningsError,
+    },
     /// The table failed: 500, or 503 if a retry can help.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +126,8 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
             definition.grants = true;
         }
-        definition.warm_start = warm_start(&self.store, &request, &definition, &text).await?;
+        let tunings = (&*self.store, self.other_tunings.as_deref());
+        definition.warm_start = warm_start(tunings, &request, &definition, &text).await?;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.map(str::to_owned);

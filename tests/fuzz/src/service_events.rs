@@ -125,6 +125,7 @@ impl World {
             }
             b's' => {
                 let submit = Submit {
+                    other_tunings: None,
                     store: store(),
                     prices: FixedTime,
                     clock: FixedTime,

@@ -155,6 +155,7 @@ impl Stage {
     pub async fn submit_at(&self, time: i64) -> String {
         let store = Arc::new(Store::new(Arc::new(self.table.table())));
         let submit = Submit {
+            other_tunings: None,
             store,
             prices: NoPrices,
             clock: At(time),

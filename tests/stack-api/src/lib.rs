@@ -49,6 +49,7 @@ impl Stack {
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let behind: Arc<AtomicI64> = Arc::default();
         let submit = Submit {
+            other_tunings: None,
             store: Arc::new(Store::new(Arc::new(table))),
             prices: OnePrice,
             clock: Behind(Arc::clone(&behind)),

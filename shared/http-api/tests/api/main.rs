@@ -53,7 +53,14 @@ type TestApi = Api<MemoryTable, Listed, Ticking>;
 
 fn api(prices: Listed, guardrails: Guardrails) -> TestApi {
     let store = Arc::new(Store::new(Arc::new(MemoryTable::default())));
-    let submit = Submit { store, prices, clock: Ticking::default(), monthly_cap: None, guardrails };
+    let submit = Submit {
+        store,
+        other_tunings: None,
+        prices,
+        clock: Ticking::default(),
+        monthly_cap: None,
+        guardrails,
+    };
     Api { submit, access: Access::default(), stack: "prod".to_owned() }
 }
 

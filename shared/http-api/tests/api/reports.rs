@@ -44,6 +44,7 @@ impl Table for Counting {
 async fn report(table: &MemoryTable) -> (u16, String, usize) {
     let counting = Arc::new(Counting { table: table.clone(), reads: AtomicUsize::new(0) });
     let submit = Submit {
+        other_tunings: None,
         store: Arc::new(Store::new(Arc::clone(&counting))),
         prices: Listed(None),
         clock: Ticking::default(),

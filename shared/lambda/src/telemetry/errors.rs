@@ -106,7 +106,7 @@ impl ErrorType {
                 "SageMaker rejected the training job permanently; `describe` has the message, `error` the code"
             }
             Self::TrainingService => {
-                "SageMaker failed to list, describe or stop a job; the next sweep retries"
+                "SageMaker failed to list, describe or stop a job; the next sweep retries. `api`: it did not return a parent tuning job"
             }
             Self::Prices => {
                 "the price list did not respond or rejected the request, and no price was cached; see `error`"

@@ -8,3 +8,4 @@ mod listing;
 mod logs;
 mod signature;
 mod tries;
+mod tunings;

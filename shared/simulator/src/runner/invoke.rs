@@ -99,6 +99,7 @@ fn submit(process: Process, case: usize) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = Submit {
+            other_tunings: None,
             store: Arc::clone(store),
             prices: port.clone(),
             clock: port.clone(),
@@ -119,7 +120,9 @@ fn submit(process: Process, case: usize) -> Running {
                 lock(&port.world).check.refused_for_month += 1;
                 Outcome::Done
             }
-            Err(SubmitError::Prices(_) | SubmitError::Store(_)) => Outcome::Retry,
+            Err(SubmitError::Prices(_) | SubmitError::Parent { .. } | SubmitError::Store(_)) => {
+                Outcome::Retry
+            }
         };
         (process, outcome)
     })

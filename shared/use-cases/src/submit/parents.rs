@@ -2,7 +2,6 @@
 //! is identical, and a deleted parent changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use hyperband::ranking::Direction;
 use search::{Configuration, Domain, Parent, WarmStart, WarmStartType};
@@ -11,11 +10,12 @@ use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
 use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
-use wire::request::{Request, RequestError};
+use wire::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 use wire::stored;
 
 use super::SubmitError;
 use crate::lookup::{self, LookupError};
+use crate::ports::OtherTunings;
 use crate::ports::table::{Pages, Query, Table};
 use crate::store::{Store, StoreError, Tuning};
 
@@ -30,10 +30,19 @@ const PAGE_ROWS: usize = 200;
 const KNOWN_RESULTS: &str = "KnownResults";
 const PARENTS: &str = "WarmStartConfig.ParentHyperParameterTuningJobs";
 
+/// An ended tuning that can be a parent.
+struct Ended {
+    request: Request,
+    /// The number of instances of its training jobs, where its trials have none of their own.
+    instance_count: u32,
+    /// The configuration and the best known value of each trial that has a value and did not fail.
+    trials: Vec<(Configuration, f64)>,
+}
+
 /// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
 /// all observations may take.
 pub(super) async fn warm_start<T: Table>(
-    store: &Store<T>,
+    (store, others): (&Store<T>, Option<&dyn OtherTunings>),
     request: &Request,
     definition: &Definition,
     room: usize,
@@ -45,15 +54,14 @@ pub(super) async fn warm_start<T: Table>(
     }
     let kind = given.map_or(WarmStartType::IdenticalDataAndAlgorithm, |(kind, _)| kind);
     let maximize = definition.direction() == Direction::Maximize;
-    let tunings = of_request(store, request).await?;
+    let tunings = of_request(store, others, request).await?;
     let count = tunings.len().saturating_add(usize::from(known));
     let most = observations_max(definition, count, room.min(PARENTS_BYTES_MAX));
     let (mut names, mut parents) = (Vec::new(), Vec::new());
     for (index, tuning) in tunings.iter().enumerate() {
-        let jobs = PARENT_JOBS_MAX.checked_div(tunings.len()).unwrap_or(PARENT_JOBS_MAX);
-        let trials = trials(store, tuning, jobs).await?;
-        let trials = trials.into_iter().map(|(configuration, value)| {
-            (descaled(request, definition, tuning, with_fixed(definition, tuning, configuration)), value)
+        let trials = tuning.trials.iter().map(|(configuration, value)| {
+            let all = with_fixed(definition, tuning, configuration.clone());
+            (descaled(request, definition, tuning, all), *value)
         });
         let parent = Parent::new(&definition.space, trials, maximize);
         if parent.observations().is_empty() {
@@ -76,13 +84,27 @@ pub(super) async fn warm_start<T: Table>(
 }
 
 /// Returns the parents of a request, or why one cannot be its parent.
-async fn of_request<T: Table>(store: &Store<T>, request: &Request) -> Result<Vec<Arc<Tuning>>, SubmitError> {
+async fn of_request<T: Table>(
+    store: &Store<T>,
+    others: Option<&dyn OtherTunings>,
+    request: &Request,
+) -> Result<Vec<Ended>, SubmitError> {
     let names = request.warm_start().map_or(Vec::new(), |(_, names)| names);
+    let jobs = PARENT_JOBS_MAX.checked_div(names.len()).unwrap_or(PARENT_JOBS_MAX);
     let mut parents = Vec::new();
     for (index, name) in names.into_iter().enumerate() {
-        let parent = ended(store, name).await?.map_err(|message| wrong(index, &message))?;
-        request.check_parent(name, &parent.request).map_err(|message| wrong(index, &message))?;
-        parents.push(parent);
+        let parent = match own(store, name, jobs).await? {
+            Some(parent) => Some(parent),
+            None => other(others, name, jobs).await?,
+        };
+        let unknown = || format!("no hyperparameter tuning job is named {name}; name one that has ended");
+        let parent = parent.ok_or_else(unknown).and_then(|(status, parent)| match status.as_str() {
+            "InProgress" | "Stopping" | "Deleting" => {
+                Err(format!("the parent tuning job {name} is {status}; wait for its end, or stop it"))
+            }
+            _ => request.check_parent(name, &parent.request).map(|()| parent),
+        });
+        parents.push(parent.map_err(|message| wrong(index, &message))?);
     }
     Ok(parents)
 }
@@ -106,10 +128,10 @@ fn known_results(request: &Request, definition: &Definition) -> Result<Parent, S
 
 /// Returns a configuration of a parent with the values that all its trials have in common: its static hyperparameters, and
 /// its number of instances if the new tuning searches over it.
-fn with_fixed(definition: &Definition, parent: &Tuning, configuration: Configuration) -> Configuration {
+fn with_fixed(definition: &Definition, parent: &Ended, configuration: Configuration) -> Configuration {
     let mut all = parent.request.static_configuration();
     if !definition.job.sizes.is_empty() {
-        all.0.insert(INSTANCE_COUNT.to_owned(), parent.definition.job.instance_count.to_string());
+        all.0.insert(INSTANCE_COUNT.to_owned(), parent.instance_count.to_string());
     }
     all.0.extend(configuration.0);
     all
@@ -120,11 +142,11 @@ fn with_fixed(definition: &Definition, parent: &Tuning, configuration: Configura
 fn descaled(
     request: &Request,
     definition: &Definition,
-    parent: &Tuning,
+    parent: &Ended,
     configuration: Configuration,
 ) -> Configuration {
     let own = configuration.get(INSTANCE_COUNT).and_then(|count| count.parse::<f64>().ok());
-    let count = own.unwrap_or_else(|| f64::from(parent.definition.job.instance_count));
+    let count = own.unwrap_or_else(|| f64::from(parent.instance_count));
     let factor = |request: &Request, name: &str| {
         if request.scaled_hyperparameters().iter().any(|scaled| scaled == name) { count } else { 1.0 }
     };
@@ -149,23 +171,46 @@ fn observations_max(definition: &Definition, parents: usize, room: usize) -> usi
     room.checked_div(bytes.saturating_mul(parents)).unwrap_or(0)
 }
 
-/// Returns the ended tuning named `name`, or why it cannot be a parent.
-async fn ended<T: Table>(store: &Store<T>, name: &str) -> Result<Result<Arc<Tuning>, String>, SubmitError> {
-    let unknown = || format!("no hyperparameter tuning job is named {name}; name one that has ended");
+/// Returns a tuning of the store with its status; `None` if none has this name.
+async fn own<T: Table>(
+    store: &Store<T>,
+    name: &str,
+    jobs: usize,
+) -> Result<Option<(String, Ended)>, SubmitError> {
     let row = match lookup::find(store, name).await {
         Ok(row) => row,
         Err(LookupError::Store(error)) => return Err(error.into()),
-        Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(Err(unknown())),
+        Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(None),
     };
     let (head, tuning) = (store.head(&row.id).await?, store.tuning(&row.id).await?);
-    let (Some(head), Some(tuning)) = (head, tuning) else { return Ok(Err(unknown())) };
-    if matches!(head.status.as_str(), "InProgress" | "Stopping") {
-        return Ok(Err(format!(
-            "the parent tuning job {name} is {}; wait for its end, or stop it",
-            head.status
-        )));
-    }
-    Ok(Ok(tuning))
+    let (Some(head), Some(tuning)) = (head, tuning) else { return Ok(None) };
+    let parent = Ended {
+        request: tuning.request.clone(),
+        instance_count: tuning.definition.job.instance_count,
+        trials: trials(store, &tuning, jobs).await?,
+    };
+    Ok(Some((head.status.as_str().to_owned(), parent)))
+}
+
+/// Returns a tuning of another controller with its status; `None` if none has this name.
+async fn other(
+    others: Option<&dyn OtherTunings>,
+    name: &str,
+    jobs: usize,
+) -> Result<Option<(String, Ended)>, SubmitError> {
+    let Some(others) = others else { return Ok(None) };
+    let found = others.find(name, jobs).await;
+    let found = found.map_err(|why| SubmitError::Parent { name: name.to_owned(), why })?;
+    Ok(found.map(|found| {
+        let mut description = found.description;
+        // The service adds it to the static hyperparameters.
+        if let Some(fixed) = description.pointer_mut("/TrainingJobDefinition/StaticHyperParameters") {
+            fixed.as_object_mut().map(|fixed| fixed.remove(OBJECTIVE_HYPERPARAMETER));
+        }
+        let request = Request::from_stored(description);
+        let instance_count = request.instance_choices().first().map_or(1, |choice| choice.count);
+        (found.status, Ended { request, instance_count, trials: found.trials })
+    }))
 }
 
 /// Returns the configuration and the best value of each trial of a tuning that has a value and did not fail: the model

@@ -56,6 +56,7 @@ impl World {
         let shared = Arc::new(table.clone());
         let time = TestClock::at(BEGIN);
         let submit = Submit {
+            other_tunings: None,
             store: Arc::new(Store::new(Arc::clone(&shared))),
             prices: PriceList::new(),
             clock: time.clone(),

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use port_tests::memory::MemoryTable;
+use search::Configuration;
 use serde_json::{Value, json};
 use tuning::definition::Definition;
 use tuning::money::grants::month_of;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
-use use_cases::ports::PricesError;
 use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::ports::{Found, OtherTuning, OtherTunings, OtherTuningsError, PricesError};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use wire::request::ErrorCode;
-use wire::sample::request;
+use wire::sample::{self, request};
 use wire::stored::MonthRow;
 
 use crate::support::{PriceList, TestClock, now};
@@ -39,9 +40,20 @@ fn submit_with(
     table: &MemoryTable,
     body: &Value,
 ) -> Result<Definition, SubmitError> {
+    submit_beside(None, prices, monthly_cap, table, body)
+}
+
+fn submit_beside(
+    other_tunings: Option<Arc<dyn OtherTunings>>,
+    prices: PriceList,
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> Result<Definition, SubmitError> {
     let store = Arc::new(Store::new(Arc::new(table.clone())));
     let clock = TestClock::at(1_790_000_000_000);
-    let submit = Submit { store, prices, clock, monthly_cap, guardrails: Guardrails::default() };
+    let submit =
+        Submit { store, other_tunings, prices, clock, monthly_cap, guardrails: Guardrails::default() };
     now(submit.submit(body.to_string().as_bytes()))
 }
 
@@ -191,4 +203,74 @@ fn regression_without_a_cap_a_tuning_needs_no_price_list() {
     }
     let rate = Rate { instance_hour: 115_000, volume_kilo_gib_hour: 191_781 };
     assert_eq!(submitted(&body, list(Ok(Some(115_000)), Ok(Some(191_781)))).unwrap().job.rate, Some(rate));
+}
+
+/// Automatic Model Tuning with one tuning job, `amt`.
+#[derive(Debug)]
+struct Automatic(Result<OtherTuning, OtherTuningsError>);
+
+impl OtherTunings for Automatic {
+    fn find<'a>(&'a self, name: &'a str, _: usize) -> Found<'a> {
+        let found = (name == "amt").then(|| self.0.clone()).transpose();
+        Box::pin(std::future::ready(found))
+    }
+}
+
+fn with_channel(name: &str, channel: &Value) -> Value {
+    let source = json!({"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://example-bucket/in"}});
+    let mut channel = channel.clone();
+    (channel["ChannelName"], channel["DataSource"]) = (json!("train"), source);
+    sample::with(request(name), json!({"TrainingJobDefinition": {"InputDataConfig": [channel]}}))
+}
+
+/// Returns a tuning job with these trials, as `SageMaker` describes it: with a hyperparameter of its own, and with defaults
+/// of the channel.
+fn automatic(status: &str, trials: &[(&str, f64)]) -> OtherTuning {
+    let mut description =
+        with_channel("amt", &json!({"CompressionType": "None", "RecordWrapperType": "None"}));
+    description.as_object_mut().unwrap().remove("Controller");
+    description["TrainingJobDefinition"]["StaticHyperParameters"] =
+        json!({"_tuning_objective_metric": "auc"});
+    let configuration = |rate: &str| Configuration([("lr".to_owned(), rate.to_owned())].into());
+    let trials = trials.iter().map(|(rate, value)| (configuration(rate), *value)).collect();
+    OtherTuning { status: status.to_owned(), description, trials }
+}
+
+/// Submits a tuning that starts from `parent`, beside these tuning jobs of Automatic Model Tuning.
+fn warm_start(
+    automatic: Result<OtherTuning, OtherTuningsError>,
+    parent: &str,
+) -> Result<Definition, SubmitError> {
+    let changes = json!({"WarmStartConfig": {
+        "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": parent}],
+        "WarmStartType": "IdenticalDataAndAlgorithm",
+    }});
+    let body = sample::with(with_channel("child", &json!({})), changes);
+    let automatic = Some(Arc::new(Automatic(automatic)) as _);
+    submit_beside(automatic, PriceList::new(), None, &MemoryTable::new(), &body)
+}
+
+#[test]
+fn a_tuning_of_automatic_model_tuning_is_a_parent() {
+    let definition = warm_start(Ok(automatic("Completed", &[("0.1", 0.75), ("0.2", 0.5)])), "amt").unwrap();
+    let warm = definition.warm_start.unwrap();
+    assert_eq!(warm.names, ["amt"]);
+    let values: Vec<f64> = warm.parents[0].observations().iter().map(|(_, value)| *value).collect();
+    assert_eq!(values, [0.75, 0.5]);
+}
+
+#[test]
+fn a_parent_of_automatic_model_tuning_that_cannot_be_one_is_refused_by_name() {
+    let message = |found, parent| match warm_start(found, parent).unwrap_err() {
+        SubmitError::Request(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    let running = message(Ok(automatic("InProgress", &[("0.1", 0.75)])), "amt");
+    assert!(running.contains("the parent tuning job amt is InProgress; wait for its end"), "{running}");
+    let none = message(Ok(automatic("Completed", &[])), "amt");
+    assert!(none.contains("no trial of the parent tuning job amt counts"), "{none}");
+    let unknown = message(Ok(automatic("Completed", &[])), "other");
+    assert!(unknown.contains("no hyperparameter tuning job is named other"), "{unknown}");
+    let refused = message(Err(OtherTuningsError::Refused("AccessDeniedException: no".to_owned())), "amt");
+    assert!(refused.contains("amt is not available: SageMaker refused"), "{refused}");
 }

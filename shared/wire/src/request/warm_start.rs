@@ -11,6 +11,12 @@ use super::{Request, shortened};
 
 /// The most hyperparameters that may have a range in the parent and a static value in the new tuning, or the reverse.
 const CHANGED_MAX: usize = 10;
+/// The members of a channel that a description may have with these defaults, although no request set them.
+const CHANNEL_DEFAULTS: [(&str, &str); 3] = [
+    ("CompressionType", "None"),
+    ("RecordWrapperType", "None"),
+    ("S3DataDistributionType", "FullyReplicated"),
+];
 
 impl Request {
     /// Returns the type of the warm start and the names of the parents; `None` without `WarmStartConfig`.
@@ -137,7 +143,8 @@ impl Request {
             "TrainingJobDefinition.AlgorithmSpecification.AlgorithmName",
             "TrainingJobDefinition.InputDataConfig",
         ];
-        paths.into_iter().find(|path| self.at(path) != parent.at(path)).map_or(Ok(()), |path| {
+        let of = |request: &Self, path: &str| request.at(path).map(without_defaults);
+        paths.into_iter().find(|path| of(self, path) != of(parent, path)).map_or(Ok(()), |path| {
             Err(format!(
                 "{path} differs from that of the parent tuning job {name}, but WarmStartType is \
                  IdenticalDataAndAlgorithm; set WarmStartType to TransferLearning"
@@ -151,5 +158,20 @@ impl Request {
             self.static_hyperparameters().into_iter().flatten().map(|(name, _)| (name.as_str(), None));
         let tuned = self.ranges().filter_map(|(_, kind, range)| Some((range.name.as_deref()?, Some(kind))));
         fixed.chain(tuned).filter(|(name, _)| !without.contains(&Some(*name))).collect()
+    }
+}
+
+/// Returns a value without the members that have their default.
+fn without_defaults(value: &Value) -> Value {
+    let is_default = |name: &str, value: &Value| {
+        CHANNEL_DEFAULTS.iter().any(|(own, default)| *own == name && value.as_str() == Some(*default))
+    };
+    match value {
+        Value::Object(members) => {
+            let given = members.iter().filter(|(name, value)| !is_default(name, value));
+            given.map(|(name, value)| (name.clone(), without_defaults(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_defaults).collect(),
+        other => other.clone(),
     }
 }

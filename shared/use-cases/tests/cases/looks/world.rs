@@ -65,6 +65,7 @@ impl World {
     pub(crate) fn under(monthly_cap: Option<MicroUsd>, table: MemoryTable, request: &Value) -> Self {
         let store = Arc::new(Store::new(Arc::new(table.clone())));
         let submit = Submit {
+            other_tunings: None,
             store: Arc::clone(&store),
             // The request contains the prices.
             prices: PriceList { instance: Ok(None), volume: Ok(Some(0)) },

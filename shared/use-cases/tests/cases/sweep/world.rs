@@ -211,6 +211,7 @@ impl World {
     pub(crate) fn store_undecided(&self, request: &Value) -> String {
         let store = Arc::new(Store::new(Arc::new(self.clone())));
         let submit = Submit {
+            other_tunings: None,
             store,
             prices: PriceList::new(),
             clock: self.clone(),
