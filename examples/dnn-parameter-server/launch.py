@@ -8,7 +8,6 @@ running, even if the launcher is killed (the kernel then kills the hosts). Must 
 import argparse
 import ctypes
 import json
-import math
 import os
 import re
 import signal
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 
 import checkpoint
+import modelled
 import network
 
 PR_SET_PDEATHSIG = 1
@@ -46,10 +46,10 @@ class Job:
         self.hyperparameters = {k: str(v) for k, v in hyperparameters.items()}
         self.attempt = attempt
         self.processes = {}
-        self.started = self.seconds = None
+        # The CPU time of each host that has ended.
+        self.cpu_seconds = {}
 
     def __enter__(self):
-        self.started = time.monotonic()
         try:
             for index, host in enumerate(self.hosts):
                 self._prepare(index, host)
@@ -128,7 +128,17 @@ class Job:
         return checkpoint.load(self.roots["algo-1"] / "model/model.npz")
 
     def exit_codes(self):
-        return {host: process.poll() for host, process in self.processes.items()}
+        return {host: self._exit_code(host) for host in self.processes}
+
+    def _exit_code(self, host):
+        """Like `poll` of the process, but keeps its CPU time too."""
+        process = self.processes[host]
+        if process.returncode is None:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid != 0:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu_seconds[host] = usage.ru_utime + usage.ru_stime
+        return process.returncode
 
     def wait(self, peer_seconds=PEER_SECONDS, limit=600):
         """Waits until every host has ended. Stops the others if a host fails. Returns whether all ended with code 0."""
@@ -141,14 +151,12 @@ class Job:
                 self.stop()
                 break
             time.sleep(0.01)
-        self.seconds = time.monotonic() - self.started
         return all(code == 0 for code in self.exit_codes().values())
 
     def signal(self, number, hosts=None):
         for host in hosts or self.hosts:
-            process = self.processes.get(host)
-            if process is not None and process.poll() is None:
-                os.killpg(process.pid, number)
+            if host in self.processes and self._exit_code(host) is None:
+                os.killpg(self.processes[host].pid, number)
 
     def stop(self):
         self.signal(signal.SIGTERM)
@@ -188,15 +196,15 @@ def main():
         sys.exit(1)
     curve = job.curve()
     last = max(curve)
+    sizes = [int(hyperparameters[name]) for name in ("mini_batch", "hidden_units")]
+    communication = modelled.network_seconds(options.instances, modelled.rows(options.data), *sizes)
     result = {
         "instances": options.instances,
         "validation": curve[last],
         "test": round(test_accuracy(job.model(), options.data), 4),
         "epochs": last,
         "staleness": round(job.staleness(), 2),
-        "seconds": round(job.seconds, 3),
-        # SageMaker bills whole seconds.
-        "billable_seconds": math.ceil(job.seconds),
+        "modelled_seconds": round(max(job.cpu_seconds.values()) + last * communication, 3),
         "hyperparameters": job.hyperparameters,
     }
     print(json.dumps(result))

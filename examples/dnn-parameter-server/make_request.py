@@ -1,6 +1,6 @@
 """Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
 
-Hyperband from 1 to 27 epochs over five hyperparameters, jobs of 4 instances, on spot instances, under a cap in
+Hyperband from 1 to 27 epochs over five hyperparameters and the number of instances, on spot instances, under a cap in
 dollars. Must be a pure function of its options: tune.sh continues a tuning if its request is unchanged.
 """
 
@@ -44,9 +44,21 @@ def limits(options):
     return jobs if options.jobs is None else {"MaxNumberOfTrainingJobs": options.jobs, **jobs}
 
 
+def cluster_sizes(options):
+    """Returns the fields that make the number of instances a dimension of the search.
+
+    The mini-batch in the search is multiplied by the number of instances.
+    """
+    return {"InstanceCounts": options.instances, "ScaleWithInstances": ["mini_batch"]}
+
+
 def initial(options):
-    """Returns the field for a first trial with known values: with few jobs, Hyperband may find none as good."""
-    return {"InitialConfigurations": [dict(pair.split("=", 1) for pair in options.first)]} if options.first else {}
+    """Returns the field for the first trials: the known values on each number of instances, with the same mini-batch."""
+    if not options.first:
+        return {}
+    known = dict(pair.split("=", 1) for pair in options.first)
+    scaled = lambda count: {**known, "mini_batch": str(int(known["mini_batch"]) // count), "InstanceCount": str(count)}  # noqa: E731
+    return {"InitialConfigurations": [scaled(count) for count in options.instances]}
 
 
 def controller(options):
@@ -62,6 +74,7 @@ def controller(options):
         "EpochNumbering": "Absolute",
         "ResourceHyperParameter": "epochs",
         "RungExecution": "Promote" if options.mode == "promote" else "Stop",
+        **cluster_sizes(options),
         **initial(options),
     }
 
@@ -79,7 +92,7 @@ def request(options):
             "ResourceLimits": limits(options),
             "ParameterRanges": {
                 "IntegerParameterRanges": [
-                    parameter("mini_batch", "16", "256", "Logarithmic"),
+                    parameter("mini_batch", "8", "256", "Logarithmic"),
                     parameter("hidden_units", "16", "128", "Logarithmic"),
                 ],
                 "ContinuousParameterRanges": [
@@ -114,7 +127,7 @@ def request(options):
             },
             "ResourceConfig": {
                 "InstanceType": INSTANCE,
-                "InstanceCount": options.instances,
+                "InstanceCount": max(options.instances),
                 "VolumeSizeInGB": 30,
             },
         },
@@ -122,15 +135,19 @@ def request(options):
     }
 
 
+def counts(text):
+    return sorted({int(count) for count in text.split(",")})
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
-    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trial")
+    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trials")
     parser.add_argument("--name", default="dnn-parameter-server")
     parser.add_argument("--mode", choices=("promote", "stop"), default="promote")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--parallel", type=int, default=3)
-    parser.add_argument("--instances", type=int, default=4)
+    parser.add_argument("--instances", type=counts, default=[1, 2, 4], metavar="N,N...")
     parser.add_argument("--max-resource", type=int, default=27)
     parser.add_argument("--cap", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=7)
@@ -140,10 +157,10 @@ def parse():
 
 def main():
     options = parse()
-    worst = worst_case_usd(options.instances)
+    worst = worst_case_usd(max(options.instances))
     at_once = int(options.cap / worst)
     print(
-        f"cap: ${options.cap:.2f}; a running job reserves its worst case, ${worst:.2f}, "
+        f"cap: ${options.cap:.2f}; a running job reserves its worst case, at most ${worst:.2f}, "
         f"so the cap allows {at_once} jobs at a time"
         + ("" if at_once >= options.parallel else f", fewer than the requested {options.parallel}"),
         file=sys.stderr,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tunes a small neural network that four processes train with an asynchronous parameter server. Compares the result with
-# one instance, and with four instances that use the hyperparameters of one.
+# Tunes a small neural network that up to four processes train with an asynchronous parameter server. The number of
+# processes is a dimension of the search. Compares each number, with the hyperparameters of one and with tuned ones.
 # Sets up its virtual environment, data and build in $DNN_EXAMPLE_WORK. Needs a Rust toolchain and Python 3.11 or newer.
 # Safe to interrupt at any moment: the next run continues an unfinished tuning. Must never delete a folder that it did
 # not create.
@@ -13,9 +13,9 @@ usage: tune.sh [options]
   --mode promote|stop        promote: a job trains to its rung, and the best third start again from their checkpoints
                              with three times the epochs; stop: a job starts with all its epochs and stops at a rung
                              where it is not among the best third (promote)
-  --jobs N                   training jobs (one full set of brackets)
+  --jobs N                   training jobs (140)
   --parallel N               training jobs at a time (3)
-  --instances N              instances of each job, which are processes here, at least 2 (4)
+  --instances N,N...         numbers of instances of a job, which are processes here; 1 is one of them (1,2,4)
   --seed N                   the tuning's RandomSeed (7)
   --sampler NAME             Model, Sobol or Random (Model)
   --cap USD                  the tuning's cap (3)
@@ -37,7 +37,7 @@ root=$(cd "$here/../.." && pwd)
 # shellcheck source=../setup.sh
 . "$root/examples/setup.sh"
 
-jobs='' seeds='' replicate=4 parallel=3 instances=4 cap=3 max_resource=27 spot=100 mode=promote
+jobs='' seeds='' replicate=4 parallel=3 instances=1,2,4 cap=3 max_resource=27 spot=100 mode=promote
 seed=7 sampler=Model
 data_dir='' keep='' quick=''
 while (($#)); do
@@ -52,7 +52,10 @@ while (($#)); do
     value=$1
     shift
     case $option in
-    --jobs | --parallel | --instances | --seeds | --replicate | --seed)
+    --instances)
+        [[ $value =~ ^1(,[1-9][0-9]?)+$ ]] || fail "invalid $option '$value': expected 1 and larger numbers, for example 1,2,4"
+        ;;
+    --jobs | --parallel | --seeds | --replicate | --seed)
         [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
@@ -75,8 +78,6 @@ while (($#)); do
     esac
 done
 [[ $mode == promote || $mode == stop ]] || fail "invalid --mode '$mode': expected promote or stop"
-((instances > 1)) || fail "invalid --instances $instances: expected at least 2, because the comparison has one instance"
-
 [[ $sampler =~ ^(Model|Sobol|Random)$ ]] || fail "invalid --sampler '$sampler': expected Model, Sobol or Random"
 
 variant=''
@@ -84,23 +85,26 @@ if [[ -n $quick ]]; then
     variant='-quick' max_resource=9
     jobs=${jobs:-8} seeds=${seeds:-1}
 fi
-seeds=${seeds:-3}
+jobs=${jobs:-140} seeds=${seeds:-3}
+mapfile -t counts < <(tr , '\n' <<<"$instances" | sort -n -u)
 
 open_work "${DNN_EXAMPLE_WORK:-$here/.work}"
 make_environment
-prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate")
+# As many shards as all numbers of instances divide, so that the hosts of a job have equally many rows.
+shards=$("$python" -c 'import math, sys; print(math.lcm(*map(int, sys.argv[1:])))' "${counts[@]}")
+prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$shards" --replicate "$replicate")
 
-# Usual values, which are good on one instance (README.md). They are the first trial too, so that the tuning starts from
-# what it shall improve.
+# Usual values, which are good on one instance (README.md). They are the first trials too, on each number of instances, so
+# that the tuning starts from what it shall improve.
 untuned=(learning_rate=0.1 momentum=0.9 mini_batch=32 hidden_units=64 weight_decay=0.000001)
 
 find_hyperband
-"$python" "$here/make_request.py" --data "$prepared" --mode "$mode" ${jobs:+--jobs "$jobs"} \
+"$python" "$here/make_request.py" --data "$prepared" --mode "$mode" --jobs "$jobs" \
     --parallel "$parallel" --instances "$instances" --cap "$cap" --max-resource "$max_resource" \
     --seed "$seed" --sampler "$sampler" --first "${untuned[@]}" >"$request.new"
 open_tuning
 
-# --- one instance, and several with its hyperparameters ----------------------------------------------------------
+# --- the hyperparameters of one instance, on each number of instances --------------------------------------------
 
 # row NAME INSTANCES NAME=VALUE...: trains a job per seed without the controller, and tests it on the test images.
 row() {
@@ -113,27 +117,28 @@ row() {
     done
 }
 
-row alone 1 "${untuned[@]}"
-row untuned "$instances" "${untuned[@]}"
+for count in "${counts[@]}"; do
+    row "untuned-$count" "$count" "${untuned[@]}"
+done
 
 # --- the tuning --------------------------------------------------------------------------------------------------
 
 run_tuning "$spot" "$python" "$here/train.py"
 
-# --- several instances, tuned ------------------------------------------------------------------------------------
+# --- tuned, on each number of instances --------------------------------------------------------------------------
 
 # Trained with seeds that the tuning never used: the best of many jobs is also a lucky one.
-mapfile -t tuned < <("$python" -c '
-import json, sys
-best = json.load(sys.stdin)["TuningJob"].get("BestTrainingJob", {}).get("TunedHyperParameters", {})
-print(*(f"{name}={value}" for name, value in best.items() if name not in ("epochs", "seed")), sep="\n")' <"$result")
-groups=("$rows/alone" "$rows/untuned")
-if [[ -n ${tuned[0]} ]]; then
-    row tuned "$instances" "${tuned[@]}"
-    groups+=("$rows/tuned")
-fi
+groups=(--request "$request" --result "$result")
+tuned_rows=()
+for count in "${counts[@]}"; do
+    mapfile -t tuned < <("$python" "$here/table.py" "${groups[@]}" --print-tuned "$count")
+    if [[ -n ${tuned[0]} ]]; then
+        row "tuned-$count" "$count" "${tuned[@]}"
+        tuned_rows+=("$rows/tuned-$count")
+    fi
+done
 
-"$python" "$here/table.py" --jobs "${groups[@]}" --request "$request" --result "$result" |
+"$python" "$here/table.py" "${groups[@]}" --untuned "${counts[@]/#/$rows/untuned-}" --tuned "${tuned_rows[@]}" |
     tee "$work/comparison$variant.txt"
 
 write_report

@@ -8,7 +8,6 @@ even if the launcher is killed (the kernel then kills the hosts). Must never rep
 import argparse
 import ctypes
 import json
-import math
 import os
 import re
 import signal
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import xgboost
+
+import modelled
 
 PR_SET_PDEATHSIG = 1
 METRIC = re.compile(r"^\[(\d+)\].*\tvalidation-auc:(\S+)", re.MULTILINE)
@@ -46,10 +47,10 @@ class Job:
         self.hyperparameters = {k: str(v) for k, v in hyperparameters.items()}
         self.attempt = attempt
         self.processes = {}
-        self.started = self.seconds = None
+        # The CPU time of each host that has ended.
+        self.cpu_seconds = {}
 
     def __enter__(self):
-        self.started = time.monotonic()
         try:
             for index, host in enumerate(self.hosts):
                 self._prepare(index, host)
@@ -120,7 +121,17 @@ class Job:
         return values
 
     def exit_codes(self):
-        return {host: process.poll() for host, process in self.processes.items()}
+        return {host: self._exit_code(host) for host in self.processes}
+
+    def _exit_code(self, host):
+        """Like `poll` of the process, but keeps its CPU time too."""
+        process = self.processes[host]
+        if process.returncode is None:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid != 0:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu_seconds[host] = usage.ru_utime + usage.ru_stime
+        return process.returncode
 
     def wait(self, peer_seconds=PEER_SECONDS, limit=600):
         """Waits until every host has ended. Stops the others if a host fails. Returns whether all ended with code 0."""
@@ -133,14 +144,12 @@ class Job:
                 self.stop()
                 break
             time.sleep(0.01)
-        self.seconds = time.monotonic() - self.started
         return all(code == 0 for code in self.exit_codes().values())
 
     def signal(self, number, hosts=None):
         for host in hosts or self.hosts:
-            process = self.processes.get(host)
-            if process is not None and process.poll() is None:
-                os.killpg(process.pid, number)
+            if host in self.processes and self._exit_code(host) is None:
+                os.killpg(self.processes[host].pid, number)
 
     def stop(self):
         self.signal(signal.SIGTERM)
@@ -182,14 +191,16 @@ def main():
         sys.exit(1)
     curve = job.curve()
     last = max(curve)
+    # XGBoost's default depth is 6.
+    depth = int(hyperparameters.get("max_depth", 6))
+    bins = json.loads((options.data / "summary.json").read_text())["bins"]
+    communication = modelled.network_seconds(options.instances, depth, bins)
     result = {
         "instances": options.instances,
         "validation": curve[last],
         "test": test_auc(job.roots["algo-1"] / "model/xgboost-model", options.data),
         "rounds": last + 1,
-        "seconds": round(job.seconds, 3),
-        # SageMaker bills whole seconds.
-        "billable_seconds": math.ceil(job.seconds),
+        "modelled_seconds": round(max(job.cpu_seconds.values()) + (last + 1) * communication, 3),
         "hyperparameters": job.hyperparameters,
     }
     print(json.dumps(result))

@@ -1,7 +1,7 @@
 """Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
 
-The article's tuning: seven hyperparameters, Hyperband from 1 to 30 rounds, 30 jobs of 3 instances, 4 at a time, on
-spot instances, under a cap in dollars. Must be a pure function of its options: tune.sh continues a tuning if its
+The article's tuning: seven hyperparameters, Hyperband from 1 to 30 rounds, 30 jobs, 4 at a time, on spot instances,
+under a cap in dollars. The number of instances is one more dimension of the search. Must be a pure function of its options: tune.sh continues a tuning if its
 request is unchanged.
 """
 
@@ -39,8 +39,10 @@ def channel(name, folder, distribution):
 
 
 def initial(options):
-    """Returns the field for a first trial with known values: with few jobs, Hyperband may find none as good."""
-    return {"InitialConfigurations": [dict(pair.split("=", 1) for pair in options.first)]} if options.first else {}
+    """Returns the field for first trials with known values: with few jobs, Hyperband may find none as good."""
+    known = dict(pair.split("=", 1) for pair in options.first or [])
+    first = [{**known, "InstanceCount": str(count)} for count in options.instances]
+    return {"InitialConfigurations": first} if known else {}
 
 
 def request(options):
@@ -99,7 +101,7 @@ def request(options):
             },
             "ResourceConfig": {
                 "InstanceType": INSTANCE,
-                "InstanceCount": options.instances,
+                "InstanceCount": max(options.instances),
                 "VolumeSizeInGB": 30,
             },
         },
@@ -113,19 +115,24 @@ def request(options):
             # train.py counts rounds from 0 and continues to count after a restart.
             "EpochBase": 0,
             "EpochNumbering": "Absolute",
+            "InstanceCounts": options.instances,
             **initial(options),
         },
     }
 
 
+def counts(text):
+    return sorted({int(count) for count in text.split(",")})
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder that prepare.py wrote")
-    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trial")
+    parser.add_argument("--first", nargs="+", metavar="NAME=VALUE", help="hyperparameters of the first trials")
     parser.add_argument("--name", default="xgboost-allreduce")
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--parallel", type=int, default=4)
-    parser.add_argument("--instances", type=int, default=3)
+    parser.add_argument("--instances", type=counts, default=[1, 2, 3], metavar="N,N...")
     parser.add_argument("--max-resource", type=int, default=30)
     parser.add_argument("--cap", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=7)
@@ -135,10 +142,10 @@ def parse():
 
 def main():
     options = parse()
-    worst = worst_case_usd(options.instances)
+    worst = worst_case_usd(max(options.instances))
     at_once = int(options.cap / worst)
     print(
-        f"cap: ${options.cap:.2f}; a running job reserves its worst case, ${worst:.2f}, "
+        f"cap: ${options.cap:.2f}; a running job reserves its worst case, at most ${worst:.2f}, "
         f"so the cap allows {at_once} jobs at a time"
         + ("" if at_once >= options.parallel else f", fewer than the requested {options.parallel}"),
         file=sys.stderr,

@@ -29,11 +29,13 @@ def main():
         subprocess.run([HERE / "tune.sh", *options], stdout=subprocess.DEVNULL, check=True)
         found.append(json.loads((work / "comparison.json").read_text()))
         print(seed, found[-1], flush=True)
-    alone, untuned, tuned = ([each[name] for each in found] for name in ("alone", "untuned", "tuned"))
+    several = max(found[0]["untuned"], key=int)
+    alone = [each["untuned"]["1"] for each in found]
+    untuned, tuned = ([each[name][several] for each in found] for name in ("untuned", "tuned"))
     for label, values in (
         ("no tuning, 1 instance", alone),
-        ("no tuning, several instances", untuned),
-        ("tuned, several instances", tuned),
+        (f"no tuning, {several} instances", untuned),
+        (f"tuned, {several} instances", tuned),
         ("loss by distribution", [a - b for a, b in zip(alone, untuned)]),
         ("gain by tuning", [a - b for a, b in zip(tuned, untuned)]),
     ):

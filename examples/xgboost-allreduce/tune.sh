@@ -11,7 +11,7 @@ usage: tune.sh [options]
   --quick                    a small run: 6 jobs of up to 9 rounds
   --jobs N                   training jobs (30)
   --parallel N               training jobs at a time (4)
-  --instances N              instances of each job, which are processes here (3)
+  --instances N,N...         numbers of instances of a job, which are processes here; 1 is one of them (1,2,3)
   --seed N                   the tuning's RandomSeed (7)
   --sampler NAME             Model, Sobol or Random (Model)
   --cap USD                  the tuning's cap (5)
@@ -37,7 +37,7 @@ root=$(cd "$here/../.." && pwd)
 # shellcheck source=../setup.sh
 . "$root/examples/setup.sh"
 
-jobs='' replicate='' parallel=4 instances=3 cap=5 max_resource=30
+jobs='' replicate='' parallel=4 instances=1,2,3 cap=5 max_resource=30
 seed=7 sampler=Model spot=0 data='' drop='' data_dir='' keep='' quick='' split=7 seeds=''
 while (($#)); do
     option=$1
@@ -51,7 +51,10 @@ while (($#)); do
     value=$1
     shift
     case $option in
-    --jobs | --parallel | --instances | --replicate | --seed | --split | --seeds)
+    --instances)
+        [[ $value =~ ^1(,[1-9][0-9]?)+$ ]] || fail "invalid $option '$value': expected 1 and larger numbers, for example 1,2,3"
+        ;;
+    --jobs | --parallel | --replicate | --seed | --split | --seeds)
         [[ $value =~ ^[1-9][0-9]{0,5}$ ]] || fail "invalid $option '$value': expected a whole number of at least 1"
         ;;
     --cap | --spot-interruptions)
@@ -85,15 +88,18 @@ if [[ -n $quick ]]; then
     jobs=${jobs:-6} seeds=${seeds:-1}
 fi
 jobs=${jobs:-30} replicate=${replicate:-20} seeds=${seeds:-3}
+mapfile -t counts < <(tr , '\n' <<<"$instances" | sort -n -u)
 
 open_work "${XGB_EXAMPLE_WORK:-$here/.work}"
 make_environment
-prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$instances" --replicate "$replicate" \
+# As many shards as all numbers of instances divide, so that the hosts of a job have equally many rows.
+shards=$("$python" -c 'import math, sys; print(math.lcm(*map(int, sys.argv[1:])))' "${counts[@]}")
+prepared=$("$python" "$here/prepare.py" --out "$work/data" --shards "$shards" --replicate "$replicate" \
     --split "$split" \
     ${data:+--data "$data"} ${drop:+--drop "$drop"})
 
-# The values of the article's notebook, and XGBoost's defaults. They are the first trial too, so that the tuning starts
-# from what it shall improve.
+# The values of the article's notebook, and XGBoost's defaults. They are the first trials too, on each number of
+# instances, so that the tuning starts from what it shall improve.
 untuned=(eta=0.3 colsample_bylevel=0.5 colsample_bytree=0.8 max_depth=6 min_child_weight=1 alpha=0)
 
 find_hyperband
@@ -102,7 +108,7 @@ find_hyperband
     --seed "$seed" --sampler "$sampler" --first num_round=150 "${untuned[@]}" >"$request.new"
 open_tuning
 
-# --- no tuning: one instance, and the instances of the tuning's jobs ---------------------------------------------
+# --- no tuning, on each number of instances -----------------------------------------------------------------------
 
 # row NAME INSTANCES NAME=VALUE...: trains a job per seed without the controller, and tests it on the test rows.
 row() {
@@ -116,30 +122,27 @@ row() {
 }
 
 # As many rounds as a job of the tuning may train.
-row alone 1 num_round="$max_resource" "${untuned[@]}"
-row untuned "$instances" num_round="$max_resource" "${untuned[@]}"
+for count in "${counts[@]}"; do
+    row "untuned-$count" "$count" num_round="$max_resource" "${untuned[@]}"
+done
 
 # --- the tuning --------------------------------------------------------------------------------------------------
 
 run_tuning "$spot" "$python" "$here/train.py"
 
-# --- several instances, tuned ------------------------------------------------------------------------------------
+# --- tuned, on each number of instances ---------------------------------------------------------------------------
 
-# With as many rounds as the best job, without those that it trained until its stop took effect.
-mapfile -t tuned < <("$python" -c '
-import json, sys
-best = json.load(sys.stdin)["TuningJob"].get("BestTrainingJob")
-if best:
-    rounds = min(best["Controller"]["Resource"], int(sys.argv[1]))
-    values = {**best["TunedHyperParameters"], "num_round": rounds}
-    print(*(f"{name}={value}" for name, value in values.items()), sep="\n")' "$max_resource" <"$result")
-groups=("$rows/alone" "$rows/untuned")
-if ((${#tuned[@]})); then
-    row tuned "$instances" "${tuned[@]}"
-    groups+=("$rows/tuned")
-fi
+groups=(--request "$request" --result "$result")
+tuned_rows=()
+for count in "${counts[@]}"; do
+    mapfile -t tuned < <("$python" "$here/table.py" "${groups[@]}" --print-tuned "$count")
+    if [[ -n ${tuned[0]} ]]; then
+        row "tuned-$count" "$count" "${tuned[@]}"
+        tuned_rows+=("$rows/tuned-$count")
+    fi
+done
 
-"$python" "$here/table.py" --jobs "${groups[@]}" --request "$request" --result "$result" \
+"$python" "$here/table.py" "${groups[@]}" --untuned "${counts[@]/#/$rows/untuned-}" --tuned "${tuned_rows[@]}" \
     --output "$work/comparison$variant.json" | tee "$work/comparison$variant.txt"
 
 write_report

@@ -30,11 +30,13 @@ import numpy as np  # noqa: E402
 import checkpoint  # noqa: E402
 import frames  # noqa: E402
 import launch  # noqa: E402
+import modelled  # noqa: E402
 import make_request  # noqa: E402
 import network  # noqa: E402
 import parameter_server  # noqa: E402
 import prepare  # noqa: E402
 import table  # noqa: E402
+import comparison  # noqa: E402 isort: skip
 
 TRAIN = [sys.executable, str(EXAMPLE / "train.py")]
 HYPERPARAMETERS = {"epochs": 6, "learning_rate": 0.02, "momentum": 0.9, "mini_batch": 32, "hidden_units": 32}
@@ -466,65 +468,81 @@ class Requests(unittest.TestCase):
         parallel = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
         self.assertGreaterEqual(request["Controller"]["MaxCostUsd"], parallel * make_request.worst_case_usd(4))
 
-    def test_the_first_trial_has_the_untuned_values(self):
-        request = self.request("--first", "momentum=0.9", "mini_batch=32")
-        first = [{"momentum": "0.9", "mini_batch": "32"}]
-        self.assertEqual(request["Controller"]["InitialConfigurations"], first)
+    def test_the_first_trials_have_the_untuned_values_and_their_jobs_the_same_mini_batch(self):
+        controller = self.request("--first", "momentum=0.9", "mini_batch=32")["Controller"]
+        self.assertEqual(controller["InstanceCounts"], [1, 2, 4])
+        self.assertEqual(controller["ScaleWithInstances"], ["mini_batch"])
+        first = [(each["InstanceCount"], each["mini_batch"]) for each in controller["InitialConfigurations"]]
+        self.assertEqual(first, [("1", "32"), ("2", "16"), ("4", "8")])
 
     def test_the_test_images_are_not_a_channel(self):
         channels = self.request()["TrainingJobDefinition"]["InputDataConfig"]
         self.assertEqual([channel["ChannelName"] for channel in channels], ["train", "validation"])
 
 
+class Modelling(unittest.TestCase):
+    def test_one_host_has_no_network_and_more_hosts_share_the_waits_until_the_server_is_full(self):
+        seconds = lambda hosts: modelled.network_seconds(hosts, rows=1000, mini_batch=10, hidden_units=64)  # noqa: E731
+        self.assertEqual(seconds(1), 0)
+        size = 4 * network.Network(64).size
+        wait = 2 * 0.0001 + 2 * size / 1.25e9
+        self.assertAlmostEqual(seconds(2), 100 * wait / 2)
+        self.assertAlmostEqual(seconds(100), 100 * size / 1.25e9)
+
+
 class Comparison(unittest.TestCase):
     def setUp(self):
         self.result = json.loads((HERE / "sample_result.json").read_text())
         self.request = Requests.request()
-        self.groups = [
-            [self.measured(1, test, 0.0) for test in (0.980, 0.984)],
-            [self.measured(4, test, 3.0) for test in (0.10, 0.30)],
-            [self.measured(4, test, 3.0) for test in (0.981, 0.985)],
-        ]
+        untuned = {1: (0.980, 0.984), 2: (0.90, 0.94), 4: (0.10, 0.30)}
+        self.untuned = [[self.measured(count, test) for test in tests] for count, tests in untuned.items()]
+        self.tuned = [[self.measured(4, test) for test in (0.981, 0.985)]]
 
     @staticmethod
-    def measured(instances, test, staleness):
+    def measured(instances, test):
         return {
             "instances": instances,
             "validation": test,
             "test": test,
             "epochs": 27,
-            "staleness": staleness,
-            "seconds": 2.5,
-            "billable_seconds": 3,
+            "staleness": instances - 1.0,
+            "modelled_seconds": 2.5,
             "hyperparameters": {"seed": "1", "learning_rate": "0.1"},
         }
 
-    def test_rows_have_the_measured_figures(self):
-        rows, remarks = table.compare(self.groups, self.request, self.result)
-        lines = list(table.render(rows))
+    def test_there_is_a_row_for_each_number_of_instances(self):
+        lines = list(comparison.render(table.rows(self.untuned, self.tuned), "test accuracy"))
         self.assertEqual(len(lines), 5)
-        self.assertRegex(lines[1], r"^1 instance, its .* 0\.9820 \(0\.9800-0\.9840\) +0\.9820 +3 +2\.5$")
-        self.assertRegex(lines[2], r"^4 instances, the same .* 0\.2000 \(0\.1000-0\.3000\) +0\.2000 +12 +2\.5$")
-        self.assertRegex(lines[3], r"^4 instances, tuned .* 0\.9830 \(0\.9810-0\.9850\) +0\.9830 +12 +2\.5$")
-        # (2 + 2 + 4 + 9) s of 4 instances. The promoted trial has two jobs.
-        self.assertRegex(lines[4], r"^the tuning: 4 jobs of 4 instances +0\.9790 +68 +20\.5$")
-        text = " ".join(remarks)
-        self.assertIn("cost 78.2 points of accuracy: their gradients were 3.00 updates old", text)
-        self.assertIn("Tuning against the same hyperparameters: +78.3 points. Against one instance: +0.1.", text)
-        self.assertIn("trained 11 epochs. All epochs of its 3 configurations are 81.", text)
+        self.assertRegex(lines[1], r"^1 instance, its .* 0\.9820 \(0\.9800-0\.9840\) +0\.9820 +2\.50 +2\.50$")
+        self.assertRegex(lines[3], r"^4 instances, the same .* 0\.2000 \(0\.1000-0\.3000\) +0\.2000 +2\.50 +10\.00$")
+        self.assertRegex(lines[4], r"^4 instances, tuned .* 0\.9830 \(0\.9810-0\.9850\) +0\.9830 +2\.50 +10\.00$")
+        text = " ".join(table.remarks(self.untuned, self.tuned))
+        self.assertIn("4 instances with the hyperparameters of one cost 78.2 points of accuracy", text)
+        self.assertIn("their gradients were 3.00 updates old", text)
+        self.assertIn("same hyperparameters, 4 instances: +78.3 points. Against one instance: +0.1.", text)
 
     def test_differences_within_noise_are_reported_as_noise(self):
-        self.groups[1] = self.groups[2]
-        text = " ".join(table.compare(self.groups, self.request, self.result)[1])
-        self.assertIn("cost no accuracy here (+0.1 points", text)
+        self.untuned[2] = self.tuned[0]
+        text = " ".join(table.remarks(self.untuned, self.tuned))
+        self.assertIn("4 instances with the hyperparameters of one cost no accuracy here (+0.1 points", text)
         self.assertIn("This is within noise.", text)
 
-    def test_a_tuning_without_a_best_job_has_a_table(self):
+    def test_the_tuning_has_its_shares_and_its_epochs(self):
+        text = " ".join(comparison.of_the_tuning(self.request, self.result, "epochs"))
+        self.assertIn("4 jobs of 3 configurations (2 with 1 instance, 1 with 4 instances) in 20.5 s", text)
+        # A promoted trial has two jobs.
+        self.assertIn("It trained 11 epochs; all epochs of its configurations are 81.", text)
+
+    def test_a_tuned_row_has_the_hyperparameters_that_the_best_job_of_its_size_got(self):
+        self.assertEqual(table.tuned({}, self.result, 4), {"learning_rate": "0.02", "mini_batch": "160"})
+        self.assertEqual(table.tuned({}, self.result, 1)["learning_rate"], "0.2")
+        self.assertEqual(table.tuned({}, self.result, 2), {})
+
+    def test_a_tuning_without_a_best_job_says_so(self):
         self.result["TuningJob"].pop("BestTrainingJob")
         self.result["TrainingJobs"] = []
-        rows, remarks = table.compare(self.groups[:2], self.request, self.result)
-        self.assertIsNone(rows[2][2])
-        self.assertIn("The tuning found no best job.", remarks)
+        self.assertIn("The tuning found no best job.", comparison.of_the_tuning(self.request, self.result, "epochs"))
+        self.assertEqual(table.tuned({}, self.result, 4), {})
 
 
 if __name__ == "__main__":

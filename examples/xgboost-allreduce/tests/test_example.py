@@ -23,7 +23,9 @@ sys.path.insert(0, str(EXAMPLE))
 
 import launch  # noqa: E402
 import make_request  # noqa: E402
+import modelled  # noqa: E402
 import table  # noqa: E402
+import comparison  # noqa: E402 isort: skip
 
 TRAIN = [sys.executable, str(EXAMPLE / "train.py")]
 HYPERPARAMETERS = {"num_round": 40, "eta": 0.3}
@@ -242,46 +244,55 @@ class Comparison(unittest.TestCase):
             make_request.main()
             sys.argv = kept
         self.request = json.loads(text.getvalue())
-        # Two seeds a row, with the mean of these test AUCs.
-        self.groups = [self.group(n, auc) for n, auc in ((1, 0.930), (3, 0.931), (3, 0.96))]
+        self.untuned = [self.group(n, auc) for n, auc in ((1, 0.930), (2, 0.930), (3, 0.931))]
+        self.tuned = [self.group(3, 0.96)]
 
     @staticmethod
     def group(instances, auc):
-        job = {"instances": instances, "validation": 0.9, "rounds": 30, "seconds": 2.5, "billable_seconds": 3}
+        """Returns the jobs of two seeds."""
+        job = {"instances": instances, "validation": 0.9, "rounds": 30, "modelled_seconds": 2.5}
         return [{**job, "test": auc + shift} for shift in (-0.01, 0.01)]
 
-    def test_rows_have_the_measured_figures(self):
-        rows, remarks = table.compare(self.groups, self.request, self.result)
-        self.assertEqual([row[3] for row in rows[:3]], [3, 9, 9])
-        for row, auc in zip(rows, (0.930, 0.931, 0.96)):
-            self.assertAlmostEqual(row[1], auc)
-        self.assertEqual(rows[3][1:], (None, 0.94, (3 + 5 + 12 + 22) * 3, 60.5))
-        # The sample's jobs take 2 s per start and 1 s per round. Trial 2 ran its 30 rounds in two starts.
-        self.assertAlmostEqual(rows[4][3], (2 + 30 + 2 + 30 + 34) * 3)
-        self.assertAlmostEqual(rows[5][3], (2 + 100 + 2 + 200 + 34 + 120) * 3)
-        self.assertIn("cost XGBoost no quality", " ".join(remarks))
-        self.assertIn("Tuning against the untuned 3 instances: +0.0290 AUC.", remarks)
-
-    def check_remark(self, text, alone, untuned, tuned):
-        groups = [self.group(n, auc) for n, auc in ((1, alone), (3, untuned), (3, tuned))]
-        _, remarks = table.compare(groups, self.request, self.result)
-        self.assertIn(text, " ".join(remarks))
+    def test_there_is_a_row_for_each_number_of_instances(self):
+        lines = list(comparison.render(table.rows(self.untuned, self.tuned), "test AUC"))
+        self.assertEqual(len(lines), 5)
+        self.assertRegex(lines[2], r"^2 instances, no tuning, 30 rounds +0\.9300 \(0\.9200-0\.9400\) +0\.9000 +2\.50 +5\.00$")
+        self.assertRegex(lines[4], r"^3 instances, tuned, 30 rounds +0\.9600 \(0\.9500-0\.9700\) +0\.9000 +2\.50 +7\.50$")
+        text = " ".join(table.remarks(self.untuned, self.tuned))
+        self.assertIn("cost XGBoost no quality here (3 instances against one: +0.0010 AUC", text)
+        self.assertIn("Tuning against no tuning, 3 instances: +0.0290 AUC.", text)
 
     def test_a_loss_by_distribution_is_reported(self):
-        self.check_remark("Distribution alone cost 0.0390 AUC", 0.97, 0.931, 0.96)
+        self.untuned[2] = self.group(3, 0.90)
+        text = " ".join(table.remarks(self.untuned, self.tuned))
+        self.assertIn("Distribution alone cost 0.0300 AUC: 3 instances against one", text)
 
     def test_a_small_gain_is_named_noise(self):
-        self.check_remark("untuned 3 instances: +0.0100 AUC. This is within noise.", 0.93, 0.93, 0.94)
+        text = " ".join(table.remarks(self.untuned, [self.group(3, 0.94)]))
+        self.assertIn("3 instances: +0.0090 AUC. This is within noise.", text)
 
-    def test_a_tuning_without_a_best_job_has_a_table(self):
+    def test_the_tuned_rows_have_the_rounds_of_the_best_job(self):
+        values = table.tuned(self.request, self.result, 2)
+        self.assertEqual(values, {"eta": "0.25", "max_depth": "8", "num_round": 30})
+
+    def test_a_tuning_without_a_best_job_says_so(self):
         self.result["TuningJob"].pop("BestTrainingJob")
-        self.result["TrainingJobs"] = []
-        rows, remarks = table.compare(self.groups[:2], self.request, self.result)
-        self.assertIsNone(rows[2][2])
-        self.assertIn("The tuning found no best job.", remarks)
+        self.assertIn("The tuning found no best job.", comparison.of_the_tuning(self.request, self.result, "rounds"))
+        self.assertEqual(table.tuned(self.request, self.result, 3), {})
 
-    def test_the_first_trial_has_the_untuned_values(self):
-        self.assertEqual(self.request["Controller"]["InitialConfigurations"], [{"eta": "0.3", "max_depth": "6"}])
+    def test_the_tuning_counts_rounds_up_to_the_maximum(self):
+        text = " ".join(comparison.of_the_tuning(self.request, self.result, "rounds"))
+        self.assertIn("5 jobs of 4 configurations", text)
+        self.assertIn("It trained 34 rounds; all rounds of its configurations are 120.", text)
+
+    def test_the_network_takes_longer_with_more_hosts_and_deeper_trees(self):
+        self.assertEqual(modelled.network_seconds(1, 6, 1000), 0)
+        # 3 levels of 2 messages, and the histograms of 4 nodes, once in and out of each host.
+        self.assertAlmostEqual(modelled.network_seconds(2, 3, 1000), 6 * 0.0001 + 16 * 1000 * 4 / 1.25e9)
+
+    def test_the_first_trials_have_the_untuned_values_on_each_number_of_instances(self):
+        first = [{"eta": "0.3", "max_depth": "6", "InstanceCount": count} for count in ("1", "2", "3")]
+        self.assertEqual(self.request["Controller"]["InitialConfigurations"], first)
 
     def test_the_cap_allows_four_jobs_at_a_time(self):
         self.assertGreaterEqual(self.request["Controller"]["MaxCostUsd"], 4 * make_request.worst_case_usd(3))

@@ -12,17 +12,17 @@ differ slightly each time.
 With --counts, each point is trained with each of these numbers of hosts, `instance_count` of a line. The files have the
 name EXAMPLE-counts. DATA needs a number of shards that all counts divide. A line has the mini-batch of one host; the
 job gets it times the number of hosts, as with `ScaleWithInstances`. On a machine with fewer cores than hosts no clock
-shows what a cluster gains, so `seconds_per_epoch` is modelled: the CPU time of the slowest host plus `communication`.
+shows what a cluster gains, so `seconds_per_epoch` is modelled: the CPU time of the slowest host plus the network's time
+of the example's modelled.py.
 """
 
 import argparse
 import importlib
-import os
+import json
 import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from space import Parameter, configurations, row, write
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -31,9 +31,6 @@ SEED = 111
 EPOCHS = {"xgboost-allreduce": "num_round", "dnn-parameter-server": "epochs"}
 # The hyperparameter that is multiplied by the number of hosts.
 SCALED = {"dnn-parameter-server": "mini_batch"}
-# A network of 10 Gbit/s, and the time of a small message between two instances of one zone.
-BYTES_PER_SECOND = 1.25e9
-MESSAGE_SECONDS = 0.0001
 
 
 def parameters(ranges, fixed):
@@ -49,60 +46,21 @@ def parameters(ranges, fixed):
 def train(launch, example, data, hosts, hyperparameters):
     """Returns the curve of a job and the CPU seconds of each host."""
     command = [sys.executable, str(EXAMPLES / example / "train.py")]
-    seconds = []
     with tempfile.TemporaryDirectory() as folder, launch.Job(command, folder, data, hosts, hyperparameters) as job:
-        for process in job.processes.values():
-            # A host that loses its peers ends by itself, so each of these waits ends.
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            seconds.append(usage.ru_utime + usage.ru_stime)
         if not job.wait():
             sys.exit(f"a job failed with {hyperparameters}:\n{job.log()[-1000:]}")
         curve = job.curve()
-    return [curve[epoch] for epoch in sorted(curve)], seconds
-
-
-def histogram_bins(data):
-    """Returns the bins of the histograms of all features: distinct values, at most XGBoost's default of 256."""
-    rows = np.concatenate([np.loadtxt(file, delimiter=",", ndmin=2) for file in sorted((data / "train").iterdir())])
-    return sum(min(len(np.unique(column)), 256) for column in rows[:, 1:].T)
-
-
-def allreduce_seconds(hosts, depth, bins):
-    """Returns the network's time of a round: allreduce in a ring, one for each level of the tree.
-
-    2 (n - 1) messages a level. The levels together move 2 (n - 1) / n times the histograms of a full tree: 16 bytes a
-    bin, for one of each pair of siblings, so 2^(depth - 1) nodes.
-    """
-    moved = 2 * (hosts - 1) / hosts * 16 * bins * 2 ** (depth - 1)
-    return depth * 2 * (hosts - 1) * MESSAGE_SECONDS + moved / BYTES_PER_SECOND
-
-
-def parameter_server_seconds(hosts, rows, mini_batch, hidden_units):
-    """Returns the network's time of an epoch: each mini-batch moves its gradient and the parameters, 4 bytes a number.
-
-    A worker waits for both, and for 2 messages. The server's link carries those of all workers in each direction. The
-    slower of both counts. One host has no network.
-    """
-    if hosts == 1:
-        return 0.0
-    size = 4 * network_size(hidden_units)
-    worker = 2 * MESSAGE_SECONDS + 2 * size / BYTES_PER_SECOND
-    return rows / mini_batch * max(worker / hosts, size / BYTES_PER_SECOND)
-
-
-def network_size(hidden_units):
-    """Returns the number of parameters of the network: 64 inputs, a hidden layer, 10 classes."""
-    return 64 * hidden_units + hidden_units + 10 * hidden_units + 10
+    return [curve[epoch] for epoch in sorted(curve)], list(job.cpu_seconds.values())
 
 
 def communication(example, data):
     """Returns a function from the number of hosts and the sent hyperparameters to the network's seconds of an epoch."""
+    modelled = importlib.import_module("modelled")
     if example == "xgboost-allreduce":
-        bins = histogram_bins(data)
-        return lambda hosts, sent: allreduce_seconds(hosts, sent["max_depth"], bins)
-    rows = sum(len(np.load(file)) for file in (data / "train").iterdir())
-    return lambda hosts, sent: parameter_server_seconds(hosts, rows, sent["mini_batch"], sent["hidden_units"])
+        bins = json.loads((data / "summary.json").read_text())["bins"]
+        return lambda hosts, sent: modelled.network_seconds(hosts, sent["max_depth"], bins)
+    rows = modelled.rows(data)
+    return lambda hosts, sent: modelled.network_seconds(hosts, rows, sent["mini_batch"], sent["hidden_units"])
 
 
 class Recorder:
