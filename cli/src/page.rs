@@ -361,7 +361,7 @@ impl Page {
             let own = &job.controller;
             // With promotion, the reached epoch and the target epoch of the job.
             let epochs = own.level.map_or_else(String::new, |level| format!("/{level}"));
-            vec![
+            let mut row = vec![
                 own.trial.to_string(),
                 own.attempt.to_string(),
                 own.bracket.to_string(),
@@ -371,24 +371,18 @@ impl Page {
                 maybe(own.best_value),
                 or_dash(own.billable_seconds, |seconds| seconds.to_string()),
                 or_dash(own.cost_usd.filter(|_| priced), exact),
-                if cut { rounded } else { uncut }(&configuration(job)),
-                if cut { short(&why(job), WHY_CHARACTERS) } else { uncut_why(job) },
-            ]
+            ];
+            row.extend(job.training_job_definition_name.as_deref().map(clean));
+            row.push(if cut { rounded } else { uncut }(&configuration(job)));
+            row.push(if cut { short(&why(job), WHY_CHARACTERS) } else { uncut_why(job) });
+            row
         };
         let rows: Vec<Vec<String>> = self.jobs.iter().map(row).collect();
-        let head = [
-            "TRIAL",
-            "TRY",
-            "BRACKET",
-            "STATUS",
-            "EPOCH",
-            "LAST",
-            "BEST",
-            "BILLED",
-            "COST",
-            "HYPERPARAMETERS",
-            "WHY",
-        ];
+        let mut head = vec!["TRIAL", "TRY", "BRACKET", "STATUS", "EPOCH", "LAST", "BEST", "BILLED", "COST"];
+        // All jobs of a tuning have a definition name, or none has.
+        let has_names = self.jobs.iter().any(|job| job.training_job_definition_name.is_some());
+        head.extend(has_names.then_some("DEFINITION"));
+        head.extend(["HYPERPARAMETERS", "WHY"]);
         table(&head, &rows, &[0, 1, 2, 4, 5, 6, 7, 8])
     }
 

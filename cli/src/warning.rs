@@ -102,6 +102,14 @@ impl Warning {
         Self { code, message: message.into(), advice: advice.into() }
     }
 
+    /// Returns the warning about one of several training job definitions.
+    pub(crate) fn of_definition(mut self, name: Option<&str>) -> Self {
+        if let Some(name) = name {
+            self.message = format!("definition '{name}': {}", self.message);
+        }
+        self
+    }
+
     /// Returns the warning if `condition` holds.
     pub(crate) fn when(
         condition: bool,

@@ -304,3 +304,28 @@ fn check_rejects_the_same_requests_as_a_submission() {
     let error = for_this_machine(large).unwrap_err();
     assert!(error.message.contains("of at most 200000"), "{error}");
 }
+
+/// Only the first definition was examined.
+#[test]
+fn a_warning_about_one_of_several_definitions_names_it() {
+    let mut body = calm();
+    let members = body.as_object_mut().unwrap();
+    let mut small = members.remove("TrainingJobDefinition").unwrap();
+    let config = members["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+    small["TuningObjective"] = config.remove("HyperParameterTuningJobObjective").unwrap();
+    small["HyperParameterRanges"] = config.remove("ParameterRanges").unwrap();
+    small["DefinitionName"] = json!("small");
+    let mut large = small.clone();
+    large["DefinitionName"] = json!("large");
+    large["HyperParameterRanges"] =
+        json!({"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.0001", "MaxValue": "1"}]});
+    members.insert("TrainingJobDefinitions".to_owned(), json!([small, large]));
+    let request = for_this_machine(body).unwrap_or_else(|error| panic!("{error}"));
+    let rates: Vec<String> = warnings::all(&request, false)
+        .into_iter()
+        .filter(|warning| warning.code == crate::warning::Code::LinearRate)
+        .map(|warning| warning.message)
+        .collect();
+    assert_eq!(rates.len(), 1, "{rates:?}");
+    assert!(rates[0].starts_with("definition 'large': 'lr'"), "{rates:?}");
+}

@@ -7,6 +7,7 @@ mod algorithm;
 mod job;
 mod space;
 
+use serde_json::Value;
 use wire::request::Request;
 
 use crate::plan::{cap_admits, compares_nothing};
@@ -22,7 +23,10 @@ pub(super) fn all(request: &Request, is_local: bool) -> Vec<Warning> {
     }
     found.extend(cap_admits(request));
     found.extend(compares_nothing(request));
-    found.extend(algorithm::warnings(request));
-    found.extend(space::warnings(request));
+    for own in request.definitions() {
+        let name = own.at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str);
+        let of_one = algorithm::warnings(own).into_iter().chain(space::warnings(own));
+        found.extend(of_one.map(|warning| warning.of_definition(name)));
+    }
     found
 }

@@ -50,7 +50,10 @@ pub(crate) fn training(
     processes: &Processes,
     devices: Vec<String>,
 ) -> Result<Config, Failure> {
-    let resolved = |one: &NamedCommand| Ok((one.definition.clone(), resolve(&one.os_words())?));
+    let resolved = |one: &NamedCommand| {
+        let about = |failure: Failure| failure.context(format!("definition '{}'", clean(&one.definition)));
+        Ok((one.definition.clone(), resolve(&one.os_words()).map_err(about)?))
+    };
     Ok(Config {
         commands: processes.commands.iter().map(resolved).collect::<Result<_, Failure>>()?,
         grace: processes.grace_seconds,
@@ -69,7 +72,7 @@ fn shim() -> Result<Vec<OsString>, Failure> {
     Ok(vec![program.into_os_string(), "__host".into()])
 }
 
-/// Fails if a training job definition of the request has no command, or a command names no definition.
+/// Fails if a training job definition of the request has no command or two, or a command names no definition.
 pub(super) fn check_names(
     request: &Request,
     command: &[OsString],
@@ -84,6 +87,14 @@ pub(super) fn check_names(
             clean(&unknown.definition)
         ))
         .hint(format!("give --command a DefinitionName of TrainingJobDefinitions: {}", clean(&known))));
+    }
+    let twice = |(index, one): (usize, &NamedCommand)| {
+        let earlier = commands.iter().take(index).any(|other| other.definition == one.definition);
+        earlier.then(|| clean(&one.definition))
+    };
+    if let Some(name) = commands.iter().enumerate().find_map(twice) {
+        return Err(Failure::usage(format!("the definition '{name}' has two commands"))
+            .hint("give --command once for each definition"));
     }
     match names.iter().find(|name| command.is_empty() && !has(name)) {
         Some(name) => {
@@ -128,6 +139,8 @@ pub(crate) fn without_dashes(arguments: &[OsString], unexpected: &str) -> Option
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -139,5 +152,22 @@ mod tests {
         assert!(resolve(&words(&["no-such-program-anywhere"])).is_err());
         assert!(resolve(&words(&["/etc/passwd"])).is_err());
         assert!(resolve(&[]).is_err());
+    }
+
+    #[test]
+    fn a_definition_has_one_command() {
+        let definitions = ["small", "large"].map(|name| json!({"DefinitionName": name}));
+        let request = Request::from_stored(json!({"TrainingJobDefinitions": definitions}));
+        let checked = |commands: &[&str]| {
+            let commands: Vec<NamedCommand> = commands.iter().map(|one| one.parse().unwrap()).collect();
+            check_names(&request, &[], &commands).map_err(|failure| failure.message())
+        };
+        assert_eq!(checked(&["small=a", "large=b"]), Ok(()));
+        let message = |commands: &[&str]| checked(commands).unwrap_err();
+        assert!(message(&["small=a"]).contains("the definition 'large' has no training command"));
+        assert!(message(&["small=a", "tiny=b"]).contains("the request has no definition 'tiny'"));
+        assert!(
+            message(&["small=a", "large=b", "small=c"]).contains("the definition 'small' has two commands")
+        );
     }
 }

@@ -57,6 +57,9 @@ fn each_definition_runs_its_own_command_and_is_read_by_its_own_pattern() {
     let trials: Vec<_> = rows.iter().map(|row| (&row["TrainingJobDefinitionName"], &row["Trials"])).collect();
     assert_eq!(trials, [(&json!("small"), &json!(4)), (&json!("large"), &json!(4))]);
 
+    let table = world.hyperband(&["describe", "t"]).with_code(0).out;
+    assert!(table.contains("DEFINITION") && table.contains(" large "), "{table}");
+
     let shown = document(&world.hyperband(&["report", "t", "-o", "-"]).with_code(0).out);
     assert_eq!(shown["head"]["parameters"][0]["name"], "TrainingJobDefinition");
     assert_eq!(shown["trials"][1]["values"][0], "large");
