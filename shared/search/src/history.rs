@@ -186,6 +186,7 @@ pub struct View<'a> {
     initial: &'a [Configuration],
     warm: Option<&'a WarmStart>,
     tolerance: Option<f64>,
+    size_trials: &'a [u32],
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -210,7 +211,15 @@ impl<'a> View<'a> {
             running.iter().map(seen).partition(|seen| seen.observation.best.is_some());
         let mut known: Vec<Seen<'a>> = ended.chain(valued).collect();
         known.sort_by_key(|seen| seen.trial);
-        Self { maximize, known, running: waiting, initial: &[], warm: None, tolerance: None }
+        Self {
+            maximize,
+            known,
+            running: waiting,
+            initial: &[],
+            warm: None,
+            tolerance: None,
+            size_trials: &[],
+        }
     }
 
     /// Returns the view with the values that the user gave to the first trials.
@@ -230,6 +239,17 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn with_tolerance(self, tolerance: Option<f64>) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// Returns the view with the number of all trials of each cluster size, also of those that the history does not keep.
+    #[must_use]
+    pub fn with_size_trials(self, size_trials: &'a [u32]) -> Self {
+        Self { size_trials, ..self }
+    }
+
+    /// Returns the number of trials of each cluster size; empty where all jobs have one size.
+    pub(crate) fn size_trials(&self) -> &'a [u32] {
+        self.size_trials
     }
 
     /// Returns the tolerance; `None` where costs are of no interest.

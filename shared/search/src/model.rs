@@ -180,7 +180,7 @@ fn by_model(space: &Space, trial: u32, view: &View<'_>, rng: &mut Rng) -> Option
         Some((model.scaled(within.worst()), saving))
     });
 
-    let size = if saving.is_none() { Size::drawn(space, &tried, rng) } else { None };
+    let size = if saving.is_none() { Size::drawn(space, view.size_trials(), rng) } else { None };
     let area = Area { space, size, categories: &categories, metric: &metric };
     let comparable = tried.iter().filter(|point| size.is_none_or(|size| size.has(point)));
     let best = comparable.map(|point| model.mean(point)).reduce(f64::max);

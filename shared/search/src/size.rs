@@ -18,19 +18,24 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Returns the size with the fewest of the tried points, the smallest of equal ones, if the draw is for one size.
-    /// Without several sizes it is for none, and draws no random number.
-    pub(crate) fn drawn(space: &Space, tried: &[&[f64]], rng: &mut Rng) -> Option<Self> {
+    /// Returns the size with the fewest trials, the smallest of equal ones, if the draw is for one size. `trials` has the
+    /// number of trials of each size, in their order. Without it, and without several sizes, the draw is for all sizes,
+    /// and takes no random number.
+    pub(crate) fn drawn(space: &Space, trials: &[u32], rng: &mut Rng) -> Option<Self> {
         let is_size = |domain: &Domain| matches!(domain, Domain::Ordinal { values } if values.len() > 1);
         let dimension = space.parameters().iter().position(|parameter| is_size(&parameter.domain))?;
-        if rng.next_f64() >= SHARE {
+        if trials.is_empty() || rng.next_f64() >= SHARE {
             return None;
         }
         let domain = &space.parameters().get(dimension)?.domain;
         let Domain::Ordinal { values } = domain else { return None };
-        let sizes = values.iter().filter_map(|value| domain.coordinate(value).ok());
-        let sizes = sizes.map(|coordinate| Self { dimension, coordinate });
-        sizes.min_by_key(|size| tried.iter().filter(|point| size.has(point)).count())
+        let trials = trials.iter().copied().chain(std::iter::repeat(0));
+        let (_, fewest) = values
+            .iter()
+            .zip(trials)
+            .map(|(value, trials)| (trials, value))
+            .min_by_key(|(trials, _)| *trials)?;
+        Some(Self { dimension, coordinate: domain.coordinate(fewest).ok()? })
     }
 
     /// Returns whether a point has this size: points are the centers of their cells, rounded to 16 bits.

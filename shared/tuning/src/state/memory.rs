@@ -29,7 +29,8 @@ impl State {
         let view = View::new(self.search.history_of(of), &running, maximize)
             .with_initial(&definition.initial)
             .with_parents(definition.warm_start.as_ref())
-            .with_tolerance(definition.best_buy.map(|best_buy| best_buy.tolerance));
+            .with_tolerance(definition.best_buy.map(|best_buy| best_buy.tolerance))
+            .with_size_trials(&self.results.trials_by_size);
         // Two definitions with equal spaces must not draw the same configurations.
         let seed = definition.seed.wrapping_add(u64::from(of.0));
         let (space, index) = (definition.space_of(of), definition.index_of(trial));
