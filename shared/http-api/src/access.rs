@@ -3,6 +3,7 @@
 //! IAM admits a caller to the API. It sees neither the operation behind `POST /` nor the body of a `PATCH`. The API
 //! itself therefore distinguishes readers, users and owners, by the principal that IAM authenticated.
 
+use use_cases::submit::Submitter;
 use wire::events::direct;
 
 use crate::error::ApiError;
@@ -81,7 +82,12 @@ impl Caller {
 
     /// Returns whether a tuning of `submitter` exists for this caller.
     pub(crate) fn sees(&self, submitter: Option<&str>) -> bool {
-        !self.sees_own_only || submitter.is_some() && submitter == self.principal.as_deref()
+        self.submitter().sees(submitter)
+    }
+
+    /// Returns the caller as the submitter of a request.
+    pub(crate) fn submitter(&self) -> Submitter<'_> {
+        Submitter { arn: self.principal.as_deref(), sees_own_only: self.sees_own_only }
     }
 }
 

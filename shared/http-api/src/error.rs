@@ -62,15 +62,19 @@ impl ApiError {
     fn parent(name: &str, why: OtherTuningsError) -> Self {
         let (code, status, fix) = match &why {
             OtherTuningsError::Unavailable(_) => {
-                ("ServiceUnavailable", 503, "SageMaker is unavailable: retry the request")
+                ("ServiceUnavailable", 503, "SageMaker is unavailable: retry the request".to_owned())
             }
-            OtherTuningsError::Refused(_) => (
+            OtherTuningsError::Refused { code, .. } if code.starts_with("AccessDenied") => (
                 "ValidationException",
                 400,
                 "SageMaker refused the call: allow sagemaker:DescribeHyperParameterTuningJob and \
                  sagemaker:ListTrainingJobsForHyperParameterTuningJob in the role of the API function, or name another \
-                 parent",
+                 parent"
+                    .to_owned(),
             ),
+            OtherTuningsError::Refused { code, .. } => {
+                ("ValidationException", 400, format!("SageMaker refused the call with {code}: name another parent"))
+            }
         };
         let message = format!("the parent tuning job {name} could not be read. {fix}");
         Self::new(code, status, status, message).because(Cause::OtherTunings(why))

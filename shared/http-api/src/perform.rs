@@ -127,7 +127,7 @@ impl<T: Table, P: Prices, C: Clock> Api<T, P, C> {
         is_idempotent: bool,
         caller: &Caller,
     ) -> Result<(String, String, bool), ApiError> {
-        match self.submit.submit_as(body, caller.principal.as_deref()).await {
+        match self.submit.submit_as(body, caller.submitter()).await {
             Ok(definition) => Ok((definition.name.clone(), definition.id(), false)),
             Err(error) => self.submitted_before(error, body, is_idempotent, caller).await,
         }

@@ -15,7 +15,7 @@ use aws_sdk_sagemaker::types::{
 use aws_smithy_runtime_api::box_error::BoxError;
 use search::Configuration;
 use serde_json::Value;
-use use_cases::ports::{Found, OtherTuning, OtherTunings, OtherTuningsError};
+use use_cases::ports::{OtherTunings, OtherTuningsError, Read};
 
 use crate::SageMaker;
 
@@ -24,22 +24,24 @@ const PAGE_JOBS: i32 = 100;
 const NOT_FOUND: &str = "ResourceNotFound";
 
 impl OtherTunings for SageMaker {
-    fn find<'a>(&'a self, name: &'a str, most: usize) -> Found<'a> {
-        Box::pin(async move {
-            let Some(description) = self.description(name).await? else { return Ok(None) };
-            let text = |path: &str| description.pointer(path).and_then(Value::as_str).unwrap_or_default();
-            let status = text("/HyperParameterTuningJobStatus").to_owned();
-            let direction = text("/HyperParameterTuningJobConfig/HyperParameterTuningJobObjective/Type");
-            let order = if direction == "Minimize" { SortOrder::Ascending } else { SortOrder::Descending };
-            let trials = self.trials(name, order, most).await?;
-            Ok(Some(OtherTuning { status, description, trials }))
-        })
+    fn description<'a>(&'a self, name: &'a str) -> Read<'a, Option<Value>> {
+        Box::pin(self.describe_tuning(name))
+    }
+
+    fn trials<'a>(
+        &'a self,
+        name: &'a str,
+        maximize: bool,
+        most: usize,
+    ) -> Read<'a, Vec<(Configuration, f64)>> {
+        let order = if maximize { SortOrder::Descending } else { SortOrder::Ascending };
+        Box::pin(self.list_trials(name, order, most))
     }
 }
 
 impl SageMaker {
     /// Returns the service's answer as JSON; `None` if the tuning job does not exist.
-    async fn description(&self, name: &str) -> Result<Option<Value>, OtherTuningsError> {
+    async fn describe_tuning(&self, name: &str) -> Result<Option<Value>, OtherTuningsError> {
         let answer = Answer::default();
         let call = self.reads.describe_hyper_parameter_tuning_job().hyper_parameter_tuning_job_name(name);
         match call.customize().interceptor(answer.clone()).send().await.map_err(|error| Failure::of(&error)) {
@@ -54,7 +56,7 @@ impl SageMaker {
 
     /// Returns the tuned hyperparameters and the final values of the best training jobs. In this order, the service lists
     /// only jobs with a final value.
-    async fn trials(
+    async fn list_trials(
         &self,
         name: &str,
         order: SortOrder,
@@ -98,7 +100,7 @@ fn failed(failure: Failure) -> OtherTuningsError {
     match failure {
         Failure::Unavailable(reason) => OtherTuningsError::Unavailable(reason),
         Failure::Throttled => OtherTuningsError::Unavailable("SageMaker is throttling".to_owned()),
-        Failure::Refused { code, message } => OtherTuningsError::Refused(format!("{code}: {message}")),
+        Failure::Refused { code, message } => OtherTuningsError::Refused { code, message },
     }
 }
 

@@ -88,24 +88,21 @@ pub enum PricesError {
 
 /// Tuning jobs that another controller ran in the account, such as Automatic Model Tuning.
 pub trait OtherTunings: Debug + Send + Sync {
-    /// Returns tuning job `name` with the best `most` of its training jobs; `None` if it does not exist.
-    fn find<'a>(&'a self, name: &'a str, most: usize) -> Found<'a>;
+    /// Returns the answer of `DescribeHyperParameterTuningJob`, which has the members of the request; `None` if there is
+    /// no tuning job `name`.
+    fn description<'a>(&'a self, name: &'a str) -> Read<'a, Option<Value>>;
+    /// Returns the tuned hyperparameters and the final value of about `most` training jobs of tuning job `name`, the best
+    /// ones first: of those that have a value and did not fail.
+    fn trials<'a>(
+        &'a self,
+        name: &'a str,
+        maximize: bool,
+        most: usize,
+    ) -> Read<'a, Vec<(Configuration, f64)>>;
 }
 
-/// The result of [`OtherTunings::find`].
-pub type Found<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<OtherTuning>, OtherTuningsError>> + Send + 'a>>;
-
-/// A tuning job of another controller.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OtherTuning {
-    /// Its status, as SageMaker names it.
-    pub status: String,
-    /// The answer of `DescribeHyperParameterTuningJob`, which has the members of the request.
-    pub description: Value,
-    /// The tuned hyperparameters and the final value of each training job that has one and did not fail.
-    pub trials: Vec<(Configuration, f64)>,
-}
+/// The result of a read of [`OtherTunings`].
+pub type Read<'a, T> = Pin<Box<dyn Future<Output = Result<T, OtherTuningsError>> + Send + 'a>>;
 
 /// Why a tuning job of another controller was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -113,7 +110,12 @@ pub enum OtherTuningsError {
     /// Temporary: the submission fails with a retryable error.
     #[error("SageMaker did not return the tuning job: {0}")]
     Unavailable(String),
-    /// Permanent until the permissions are changed. Contains the error code and message.
-    #[error("SageMaker refused to return the tuning job: {0}")]
-    Refused(String),
+    /// Permanent until the permissions are changed.
+    #[error("SageMaker refused to return the tuning job: {code}: {message}")]
+    Refused {
+        /// The error code.
+        code: String,
+        /// The service's message.
+        message: String,
+    },
 }

@@ -21,6 +21,8 @@ use crate::ports::table::{Condition, Table, TableError, Write};
 use crate::ports::{Clock, OtherTunings, OtherTuningsError, Prices, PricesError};
 use crate::store::{Store, StoreError};
 
+use parents::Sources;
+
 pub use guardrails::{AllowList, Guardrails, RequestPrices};
 pub use wire::request::DefaultTags;
 
@@ -36,7 +38,8 @@ pub async fn check_parents<T: Table>(
     request: &Request,
     definition: &Definition,
 ) -> Result<(), SubmitError> {
-    warm_start((store, None), request, definition, &sized(request)?).await.map(drop)
+    let sources = Sources { store, others: None, submitter: Submitter::default() };
+    warm_start(&sources, request, definition, &sized(request)?).await.map(drop)
 }
 
 /// Returns the JSON of a request. Fails if it is too long to store.
@@ -51,14 +54,30 @@ fn sized(request: &Request) -> Result<String, SubmitError> {
 
 /// Returns the warm start of a request, whose JSON is `text`.
 async fn warm_start<T: Table>(
-    tunings: (&Store<T>, Option<&dyn OtherTunings>),
+    sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     text: &str,
 ) -> Result<Option<WarmStart>, SubmitError> {
     let row = stored::meta_row(definition, text).size_bytes();
     let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
-    parents::warm_start(tunings, request, definition, room).await
+    parents::warm_start(sources, request, definition, room).await
+}
+
+/// The principal that submits a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Submitter<'a> {
+    /// Its ARN; `None` = unknown.
+    pub arn: Option<&'a str>,
+    /// Whether only its own tunings exist for it.
+    pub sees_own_only: bool,
+}
+
+impl Submitter<'_> {
+    /// Returns whether a tuning that `submitter` submitted exists for this principal.
+    pub fn sees(&self, submitter: Option<&str>) -> bool {
+        !self.sees_own_only || submitter.is_some() && submitter == self.arn
+    }
 }
 
 /// The use case and its dependencies.
@@ -110,11 +129,11 @@ pub enum SubmitError {
 impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
     /// Submits the request in `body`. Returns the definition of the new tuning.
     pub async fn submit(&self, body: &[u8]) -> Result<Definition, SubmitError> {
-        self.submit_as(body, None).await
+        self.submit_as(body, Submitter::default()).await
     }
 
-    /// Like [`Self::submit`], for the principal `submitter`, an ARN.
-    pub async fn submit_as(&self, body: &[u8], submitter: Option<&str>) -> Result<Definition, SubmitError> {
+    /// Like [`Self::submit`], for a principal.
+    pub async fn submit_as(&self, body: &[u8], submitter: Submitter<'_>) -> Result<Definition, SubmitError> {
         let request = Request::parse_with(body, &self.guardrails.job_tags)?;
         self.guardrails.check(&request)?;
         let text = sized(&request)?;
@@ -126,11 +145,11 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             self.check_monthly_cap(&request, &definition, cap, now).await?;
             definition.grants = true;
         }
-        let tunings = (&*self.store, self.other_tunings.as_deref());
-        definition.warm_start = warm_start(tunings, &request, &definition, &text).await?;
+        let sources = Sources { store: &self.store, others: self.other_tunings.as_deref(), submitter };
+        definition.warm_start = warm_start(&sources, &request, &definition, &text).await?;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
-        let submitter = submitter.map(str::to_owned);
+        let submitter = submitter.arn.map(str::to_owned);
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
         let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());

@@ -70,7 +70,7 @@ fn a_functions_environment_has_exactly_the_variables_that_it_reads() {
     for (function, program) in programs(&template) {
         let folder = root().join("functions").join(&program);
         let mut text = sources(&folder.join("src"));
-        if fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("\nsagemaker.workspace") {
+        if text.contains("use sagemaker::actuator") {
             text += &sources(&root().join("shared/sagemaker/src/actuator"));
         }
         let has_cap = text.contains("monthly_cap(");

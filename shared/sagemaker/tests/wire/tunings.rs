@@ -10,7 +10,7 @@ const DESCRIBE: &str = "SageMaker.DescribeHyperParameterTuningJob";
 const LIST: &str = "SageMaker.ListTrainingJobsForHyperParameterTuningJob";
 
 /// Returns a description as `SageMaker` documents it, with a member that the SDK does not know.
-fn description(direction: &str) -> Value {
+fn description() -> Value {
     json!({
         "HyperParameterTuningJobName": "amt",
         "HyperParameterTuningJobArn": "arn:aws:sagemaker:us-east-1:123456789012:hyper-parameter-tuning-job/amt",
@@ -20,7 +20,7 @@ fn description(direction: &str) -> Value {
         "ObjectiveStatusCounters": {"Succeeded": 2},
         "HyperParameterTuningJobConfig": {
             "Strategy": "Bayesian",
-            "HyperParameterTuningJobObjective": {"Type": direction, "MetricName": "validation:auc"},
+            "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "validation:auc"},
             "ResourceLimits": {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 1},
         },
         "TrainingJobDefinition": {"StaticHyperParameters": {"_tuning_objective_metric": "validation:auc"}},
@@ -46,7 +46,7 @@ fn summary(number: u32, status: &str, value: Option<f64>) -> Value {
 #[tokio::test]
 async fn a_tuning_job_has_its_whole_description_and_the_final_values_of_its_training_jobs() {
     let service = Service::start(|call| match (call.target.as_str(), call.body["NextToken"].as_str()) {
-        (DESCRIBE, _) => Answer::done(&description("Maximize")),
+        (DESCRIBE, _) => Answer::done(&description()),
         (LIST, None) => Answer::done(&json!({
             "TrainingJobSummaries": [summary(1, "Completed", Some(0.75)), summary(2, "Failed", Some(0.5))],
             "NextToken": "two",
@@ -56,11 +56,9 @@ async fn a_tuning_job_has_its_whole_description_and_the_final_values_of_its_trai
         })),
         other => panic!("{other:?}"),
     });
-    let found = at(&service).find("amt", 2_000).await.unwrap().unwrap();
-    assert_eq!(found.status, "Completed");
-    assert_eq!(found.description, description("Maximize"));
-    let trials =
-        found.trials.iter().map(|(configuration, value)| (configuration.get("eta").unwrap(), *value));
+    assert_eq!(at(&service).description("amt").await, Ok(Some(description())));
+    let trials = at(&service).trials("amt", true, 2_000).await.unwrap();
+    let trials = trials.iter().map(|(configuration, value)| (configuration.get("eta").unwrap(), *value));
     assert_eq!(trials.collect::<Vec<_>>(), [("0.1", 0.75), ("0.3", 0.25)], "a failed job does not count");
     let list = &service.calls()[1].body;
     assert_eq!(
@@ -76,28 +74,30 @@ async fn a_tuning_job_has_its_whole_description_and_the_final_values_of_its_trai
 
 #[tokio::test]
 async fn a_long_list_ends_after_the_requested_number_with_the_smallest_values_first() {
-    let service = Service::start(|call| match call.target.as_str() {
-        DESCRIBE => Answer::done(&description("Minimize")),
-        _ => Answer::done(&json!({
-            "TrainingJobSummaries": vec![summary(1, "Completed", Some(0.5)); 100], "NextToken": "more",
-        })),
+    let page = json!({
+        "TrainingJobSummaries": vec![summary(1, "Completed", Some(0.5)); 100], "NextToken": "more",
     });
-    assert_eq!(at(&service).find("amt", 150).await.unwrap().unwrap().trials.len(), 200);
+    let service = Service::start(move |_| Answer::done(&page));
+    assert_eq!(at(&service).trials("amt", false, 150).await.unwrap().len(), 200);
     let calls = service.calls();
-    assert_eq!((calls.len(), &calls[1].body["SortOrder"]), (3, &json!("Ascending")));
+    assert_eq!((calls.len(), &calls[0].body["SortOrder"]), (2, &json!("Ascending")));
 }
 
 #[tokio::test]
 async fn a_missing_tuning_job_is_none_and_a_failure_is_an_error() {
     let absent = Service::start(|_| Answer::error(400, "ResourceNotFound", "no such tuning job"));
-    assert_eq!(at(&absent).find("amt", 9).await, Ok(None));
+    assert_eq!(at(&absent).description("amt").await, Ok(None));
     for (status, code, refused) in [
         (400, "AccessDeniedException", true),
         (400, "ThrottlingException", false),
         (500, "InternalServerError", false),
     ] {
         let service = Service::start(move |_| Answer::error(status, code, "m"));
-        let error = at(&service).find("amt", 9).await.unwrap_err();
-        assert_eq!(matches!(error, OtherTuningsError::Refused(_)), refused, "{code}: {error}");
+        for error in [
+            at(&service).description("amt").await.unwrap_err(),
+            at(&service).trials("amt", true, 9).await.unwrap_err(),
+        ] {
+            assert_eq!(matches!(error, OtherTuningsError::Refused { .. }), refused, "{code}: {error}");
+        }
     }
 }

@@ -2,10 +2,12 @@
 //! is identical, and a deleted parent changes nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hyperband::ranking::Direction;
 use search::{Configuration, Domain, Parent, WarmStart, WarmStartType};
-use tuning::definition::{Definition, INSTANCE_COUNT};
+use serde_json::Value;
+use tuning::definition::{Definition, INSTANCE_COUNT, Objective};
 use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
 use tuning::trial::summary::JobSummary;
@@ -13,13 +15,14 @@ use tuning::unit::ids::TrialId;
 use wire::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 use wire::stored;
 
-use super::SubmitError;
+use super::{SubmitError, Submitter};
 use crate::lookup::{self, LookupError};
-use crate::ports::OtherTunings;
 use crate::ports::table::{Pages, Query, Table};
+use crate::ports::{OtherTunings, OtherTuningsError};
 use crate::store::{Store, StoreError, Tuning};
 
-/// The most training jobs of all parents together that are read, the first ones of each.
+/// The most training jobs of all parents together that are read: the first ones of each, or the best ones where another
+/// controller lists them.
 const PARENT_JOBS_MAX: usize = 2_000;
 /// The most bytes of all copied observations. The request and the rest of the definition share the row.
 const PARENTS_BYTES_MAX: usize = 150_000;
@@ -42,7 +45,7 @@ struct Ended {
 /// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
 /// all observations may take.
 pub(super) async fn warm_start<T: Table>(
-    (store, others): (&Store<T>, Option<&dyn OtherTunings>),
+    sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     room: usize,
@@ -54,7 +57,7 @@ pub(super) async fn warm_start<T: Table>(
     }
     let kind = given.map_or(WarmStartType::IdenticalDataAndAlgorithm, |(kind, _)| kind);
     let maximize = definition.direction() == Direction::Maximize;
-    let tunings = of_request(store, others, request).await?;
+    let tunings = of_request(sources, request).await?;
     let count = tunings.len().saturating_add(usize::from(known));
     let most = observations_max(definition, count, room.min(PARENTS_BYTES_MAX));
     let (mut names, mut parents) = (Vec::new(), Vec::new());
@@ -85,26 +88,24 @@ pub(super) async fn warm_start<T: Table>(
 
 /// Returns the parents of a request, or why one cannot be its parent.
 async fn of_request<T: Table>(
-    store: &Store<T>,
-    others: Option<&dyn OtherTunings>,
+    sources: &Sources<'_, T>,
     request: &Request,
 ) -> Result<Vec<Ended>, SubmitError> {
     let names = request.warm_start().map_or(Vec::new(), |(_, names)| names);
     let jobs = PARENT_JOBS_MAX.checked_div(names.len()).unwrap_or(PARENT_JOBS_MAX);
     let mut parents = Vec::new();
     for (index, name) in names.into_iter().enumerate() {
-        let parent = match own(store, name, jobs).await? {
-            Some(parent) => Some(parent),
-            None => other(others, name, jobs).await?,
-        };
         let unknown = || format!("no hyperparameter tuning job is named {name}; name one that has ended");
-        let parent = parent.ok_or_else(unknown).and_then(|(status, parent)| match status.as_str() {
+        let found = sources.find(name).await?.ok_or_else(unknown);
+        let checked = found.and_then(|found| match found.status.as_str() {
             "InProgress" | "Stopping" | "Deleting" => {
-                Err(format!("the parent tuning job {name} is {status}; wait for its end, or stop it"))
+                Err(format!("the parent tuning job {name} is {}; wait for its end, or stop it", found.status))
             }
-            _ => request.check_parent(name, &parent.request).map(|()| parent),
+            _ => request.check_parent(name, &found.request).map(|()| found),
         });
-        parents.push(parent.map_err(|message| wrong(index, &message))?);
+        let found = checked.map_err(|message| wrong(index, &message))?;
+        let trials = sources.trials(&found, name, jobs).await?;
+        parents.push(Ended { request: found.request, instance_count: found.instance_count, trials });
     }
     Ok(parents)
 }
@@ -171,46 +172,82 @@ fn observations_max(definition: &Definition, parents: usize, room: usize) -> usi
     room.checked_div(bytes.saturating_mul(parents)).unwrap_or(0)
 }
 
-/// Returns a tuning of the store with its status; `None` if none has this name.
-async fn own<T: Table>(
-    store: &Store<T>,
-    name: &str,
-    jobs: usize,
-) -> Result<Option<(String, Ended)>, SubmitError> {
-    let row = match lookup::find(store, name).await {
-        Ok(row) => row,
-        Err(LookupError::Store(error)) => return Err(error.into()),
-        Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(None),
-    };
-    let (head, tuning) = (store.head(&row.id).await?, store.tuning(&row.id).await?);
-    let (Some(head), Some(tuning)) = (head, tuning) else { return Ok(None) };
-    let parent = Ended {
-        request: tuning.request.clone(),
-        instance_count: tuning.definition.job.instance_count,
-        trials: trials(store, &tuning, jobs).await?,
-    };
-    Ok(Some((head.status.as_str().to_owned(), parent)))
+/// A tuning that has the name of a parent.
+struct Found {
+    status: String,
+    request: Request,
+    instance_count: u32,
+    /// `None`: another controller ran it.
+    own: Option<Arc<Tuning>>,
 }
 
-/// Returns a tuning of another controller with its status; `None` if none has this name.
-async fn other(
-    others: Option<&dyn OtherTunings>,
-    name: &str,
-    jobs: usize,
-) -> Result<Option<(String, Ended)>, SubmitError> {
-    let Some(others) = others else { return Ok(None) };
-    let found = others.find(name, jobs).await;
-    let found = found.map_err(|why| SubmitError::Parent { name: name.to_owned(), why })?;
-    Ok(found.map(|found| {
-        let mut description = found.description;
-        // The service adds it to the static hyperparameters.
-        if let Some(fixed) = description.pointer_mut("/TrainingJobDefinition/StaticHyperParameters") {
-            fixed.as_object_mut().map(|fixed| fixed.remove(OBJECTIVE_HYPERPARAMETER));
+/// Where the parents of a request are, and who submits it.
+pub(super) struct Sources<'a, T> {
+    pub(super) store: &'a Store<T>,
+    pub(super) others: Option<&'a dyn OtherTunings>,
+    pub(super) submitter: Submitter<'a>,
+}
+
+impl<T: Table> Sources<'_, T> {
+    /// Returns the tuning of this name; `None` if there is none that exists for the submitter.
+    async fn find(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+        match self.own(name).await? {
+            Some(found) => Ok(Some(found)),
+            None => self.other(name).await,
         }
+    }
+
+    async fn own(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+        let row = match lookup::find(self.store, name).await {
+            Ok(row) if self.submitter.sees(row.submitter.as_deref()) => row,
+            Err(LookupError::Store(error)) => return Err(error.into()),
+            Ok(_) | Err(LookupError::NotFound(_) | LookupError::AlreadyEnded(_)) => return Ok(None),
+        };
+        let (head, tuning) = (self.store.head(&row.id).await?, self.store.tuning(&row.id).await?);
+        let (Some(head), Some(tuning)) = (head, tuning) else { return Ok(None) };
+        Ok(Some(Found {
+            status: head.status.as_str().to_owned(),
+            request: tuning.request.clone(),
+            instance_count: tuning.definition.job.instance_count,
+            own: Some(tuning),
+        }))
+    }
+
+    async fn other(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+        // Nothing shows who submitted the tunings of another controller.
+        let Some(others) = self.others.filter(|_| self.submitter.sees(None)) else { return Ok(None) };
+        let described = others.description(name).await.map_err(|why| unread(name, why))?;
+        let Some(mut description) = described else { return Ok(None) };
+        // The service adds it to the static hyperparameters.
+        for job in ["/TrainingJobDefinition", "/TrainingJobDefinitions/0"] {
+            let fixed = description.pointer_mut(&format!("{job}/StaticHyperParameters"));
+            fixed.and_then(Value::as_object_mut).map(|fixed| fixed.remove(OBJECTIVE_HYPERPARAMETER));
+        }
+        let status = description["HyperParameterTuningJobStatus"].as_str().unwrap_or_default().to_owned();
         let request = Request::from_stored(description);
         let instance_count = request.instance_choices().first().map_or(1, |choice| choice.count);
-        (found.status, Ended { request, instance_count, trials: found.trials })
-    }))
+        Ok(Some(Found { status, request, instance_count, own: None }))
+    }
+
+    async fn trials(
+        &self,
+        found: &Found,
+        name: &str,
+        jobs: usize,
+    ) -> Result<Vec<(Configuration, f64)>, SubmitError> {
+        match (&found.own, self.others) {
+            (Some(own), _) => trials(self.store, own, jobs).await,
+            (None, Some(others)) => {
+                let maximize = found.request.objective() == Objective::Maximize;
+                others.trials(name, maximize, jobs).await.map_err(|why| unread(name, why))
+            }
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn unread(name: &str, why: OtherTuningsError) -> SubmitError {
+    SubmitError::Parent { name: name.to_owned(), why }
 }
 
 /// Returns the configuration and the best value of each trial of a tuning that has a value and did not fail: the model

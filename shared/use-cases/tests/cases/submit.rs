@@ -10,9 +10,9 @@ use tuning::money::grants::month_of;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
 use use_cases::ports::table::{Condition, Table, Write};
-use use_cases::ports::{Found, OtherTuning, OtherTunings, OtherTuningsError, PricesError};
+use use_cases::ports::{OtherTunings, OtherTuningsError, PricesError, Read};
 use use_cases::store::Store;
-use use_cases::submit::{Guardrails, Submit, SubmitError};
+use use_cases::submit::{Guardrails, Submit, SubmitError, Submitter};
 use wire::request::ErrorCode;
 use wire::sample::{self, request};
 use wire::stored::MonthRow;
@@ -50,11 +50,23 @@ fn submit_beside(
     table: &MemoryTable,
     body: &Value,
 ) -> Result<Definition, SubmitError> {
+    let submitter = Submitter::default();
+    submit_as(submitter, other_tunings, prices, monthly_cap, table, body)
+}
+
+fn submit_as(
+    submitter: Submitter<'_>,
+    other_tunings: Option<Arc<dyn OtherTunings>>,
+    prices: PriceList,
+    monthly_cap: Option<MicroUsd>,
+    table: &MemoryTable,
+    body: &Value,
+) -> Result<Definition, SubmitError> {
     let store = Arc::new(Store::new(Arc::new(table.clone())));
     let clock = TestClock::at(1_790_000_000_000);
     let submit =
         Submit { store, other_tunings, prices, clock, monthly_cap, guardrails: Guardrails::default() };
-    now(submit.submit(body.to_string().as_bytes()))
+    now(submit.submit_as(body.to_string().as_bytes(), submitter))
 }
 
 #[test]
@@ -205,14 +217,26 @@ fn regression_without_a_cap_a_tuning_needs_no_price_list() {
     assert_eq!(submitted(&body, list(Ok(Some(115_000)), Ok(Some(191_781)))).unwrap().job.rate, Some(rate));
 }
 
+/// A tuning job of Automatic Model Tuning.
+#[derive(Debug, Clone)]
+struct OtherTuning {
+    description: Value,
+    trials: Vec<(Configuration, f64)>,
+}
+
 /// Automatic Model Tuning with one tuning job, `amt`.
 #[derive(Debug)]
 struct Automatic(Result<OtherTuning, OtherTuningsError>);
 
 impl OtherTunings for Automatic {
-    fn find<'a>(&'a self, name: &'a str, _: usize) -> Found<'a> {
-        let found = (name == "amt").then(|| self.0.clone()).transpose();
+    fn description<'a>(&'a self, name: &'a str) -> Read<'a, Option<Value>> {
+        let found = (name == "amt").then(|| self.0.clone().map(|found| found.description)).transpose();
         Box::pin(std::future::ready(found))
+    }
+
+    fn trials<'a>(&'a self, name: &'a str, maximize: bool, _: usize) -> Read<'a, Vec<(Configuration, f64)>> {
+        assert_eq!((name, maximize), ("amt", true));
+        Box::pin(std::future::ready(self.0.clone().map(|found| found.trials)))
     }
 }
 
@@ -233,21 +257,26 @@ fn automatic(status: &str, trials: &[(&str, f64)]) -> OtherTuning {
         json!({"_tuning_objective_metric": "auc"});
     let configuration = |rate: &str| Configuration([("lr".to_owned(), rate.to_owned())].into());
     let trials = trials.iter().map(|(rate, value)| (configuration(rate), *value)).collect();
-    OtherTuning { status: status.to_owned(), description, trials }
+    description["HyperParameterTuningJobStatus"] = json!(status);
+    OtherTuning { description, trials }
 }
 
-/// Submits a tuning that starts from `parent`, beside these tuning jobs of Automatic Model Tuning.
-fn warm_start(
-    automatic: Result<OtherTuning, OtherTuningsError>,
-    parent: &str,
-) -> Result<Definition, SubmitError> {
+/// Returns the request of a tuning that starts from `parent`.
+fn child_of(parent: &str) -> Value {
     let changes = json!({"WarmStartConfig": {
         "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": parent}],
         "WarmStartType": "IdenticalDataAndAlgorithm",
     }});
-    let body = sample::with(with_channel("child", &json!({})), changes);
+    sample::with(with_channel("child", &json!({})), changes)
+}
+
+/// Submits a tuning that starts from `parent`, beside this tuning job of Automatic Model Tuning.
+fn warm_start(
+    automatic: Result<OtherTuning, OtherTuningsError>,
+    parent: &str,
+) -> Result<Definition, SubmitError> {
     let automatic = Some(Arc::new(Automatic(automatic)) as _);
-    submit_beside(automatic, PriceList::new(), None, &MemoryTable::new(), &body)
+    submit_beside(automatic, PriceList::new(), None, &MemoryTable::new(), &child_of(parent))
 }
 
 #[test]
@@ -257,6 +286,19 @@ fn a_tuning_of_automatic_model_tuning_is_a_parent() {
     assert_eq!(warm.names, ["amt"]);
     let values: Vec<f64> = warm.parents[0].observations().iter().map(|(_, value)| *value).collect();
     assert_eq!(values, [0.75, 0.5]);
+}
+
+#[test]
+fn a_list_with_one_definition_is_a_parent_too() {
+    let mut found = automatic("Stopped", &[("0.1", 0.75)]);
+    let members = found.description.as_object_mut().unwrap();
+    let mut job = members.remove("TrainingJobDefinition").unwrap();
+    let config = members["HyperParameterTuningJobConfig"].as_object_mut().unwrap();
+    job["DefinitionName"] = json!("only");
+    job["TuningObjective"] = config.remove("HyperParameterTuningJobObjective").unwrap();
+    job["HyperParameterRanges"] = config.remove("ParameterRanges").unwrap();
+    members.insert("TrainingJobDefinitions".to_owned(), json!([job]));
+    assert_eq!(warm_start(Ok(found), "amt").unwrap().warm_start.unwrap().names, ["amt"]);
 }
 
 #[test]
@@ -271,6 +313,34 @@ fn a_parent_of_automatic_model_tuning_that_cannot_be_one_is_refused_by_name() {
     assert!(none.contains("no trial of the parent tuning job amt counts"), "{none}");
     let unknown = message(Ok(automatic("Completed", &[])), "other");
     assert!(unknown.contains("no hyperparameter tuning job is named other"), "{unknown}");
-    let refused = message(Err(OtherTuningsError::Refused("AccessDeniedException: no".to_owned())), "amt");
+    let refused = message(
+        Err(OtherTuningsError::Refused {
+            code: "AccessDeniedException".to_owned(),
+            message: "no".to_owned(),
+        }),
+        "amt",
+    );
     assert!(refused.contains("amt is not available: SageMaker refused"), "{refused}");
+}
+
+/// A parent shows its hyperparameters and values.
+#[test]
+fn a_submitter_who_sees_only_own_tunings_cannot_name_others_as_parents() {
+    let table = MemoryTable::new();
+    let submitted = |arn, sees_own_only, body: &Value| {
+        let submitter = Submitter { arn: Some(arn), sees_own_only };
+        let automatic = Some(Arc::new(Automatic(Ok(automatic("Completed", &[("0.1", 0.75)])))) as _);
+        let result = submit_as(submitter, automatic, PriceList::new(), None, &table, body);
+        result.map_err(|error| match error {
+            SubmitError::Request(error) => error.to_string(),
+            error => error.to_string(),
+        })
+    };
+    submitted("arn:a", true, &with_channel("mine", &json!({}))).unwrap();
+    let message = |arn, sees_own_only, parent| submitted(arn, sees_own_only, &child_of(parent)).unwrap_err();
+    assert!(message("arn:a", true, "mine").contains("the parent tuning job mine is InProgress"));
+    assert!(message("arn:b", false, "mine").contains("the parent tuning job mine is InProgress"));
+    assert!(message("arn:b", true, "mine").contains("no hyperparameter tuning job is named mine"));
+    assert!(message("arn:b", true, "amt").contains("no hyperparameter tuning job is named amt"));
+    assert!(submitted("arn:b", false, &child_of("amt")).is_ok());
 }
