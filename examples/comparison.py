@@ -43,6 +43,17 @@ def render(rows, title):
         yield f"{label:<38} {shown:<24} {validation:>10.4f} {took:>11.2f} {cost:>11.2f}"
 
 
+def is_noise(one, other, noise):
+    """Returns whether the difference of two groups may be noise: it is small, or the scores of the seeds overlap.
+
+    One seed does not show how much the scores differ, so only a far larger difference counts.
+    """
+    scores = [[job["test"] for job in group] for group in (one, other)]
+    most = noise if len(one) > 1 else 5 * noise
+    overlap = max(map(min, scores)) <= min(map(max, scores))
+    return abs(score(one) - score(other)) <= most or (len(one) > 1 and overlap)
+
+
 def pairs(untuned, tuned):
     """Returns each tuned group with the untuned one of the same number of instances."""
     count = lambda group: group[0]["instances"]  # noqa: E731

@@ -57,6 +57,8 @@ def initial(options):
     if not options.first:
         return {}
     known = dict(pair.split("=", 1) for pair in options.first)
+    if bad := [count for count in options.instances if int(known["mini_batch"]) % count]:
+        raise SystemExit(f"make_request.py: invalid --instances {bad[0]}: expected a divisor of the mini-batch {known['mini_batch']}")
     scaled = lambda count: {**known, "mini_batch": str(int(known["mini_batch"]) // count), "InstanceCount": str(count)}  # noqa: E731
     return {"InitialConfigurations": [scaled(count) for count in options.instances]}
 
@@ -92,7 +94,8 @@ def request(options):
             "ResourceLimits": limits(options),
             "ParameterRanges": {
                 "IntegerParameterRanges": [
-                    parameter("mini_batch", "8", "256", "Logarithmic"),
+                    # The untuned mini-batch of 32, divided by the number of instances, is in the range.
+                    parameter("mini_batch", str(min(8, 32 // max(options.instances))), "256", "Logarithmic"),
                     parameter("hidden_units", "16", "128", "Logarithmic"),
                 ],
                 "ContinuousParameterRanges": [
@@ -136,7 +139,11 @@ def request(options):
 
 
 def counts(text):
-    return sorted({int(count) for count in text.split(",")})
+    """Returns the numbers of instances, ascending. The comparison needs one instance, and another number."""
+    numbers = sorted(int(count) for count in text.split(","))
+    if numbers[0] != 1 or len(set(numbers)) < max(len(numbers), 2):
+        raise argparse.ArgumentTypeError("expected 1 and different larger numbers, for example 1,2,3")
+    return numbers
 
 
 def parse():

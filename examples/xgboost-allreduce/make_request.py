@@ -1,8 +1,8 @@
 """Prints the tuning request: CreateHyperParameterTuningJob's JSON plus the object `Controller`.
 
 The article's tuning: seven hyperparameters, Hyperband from 1 to 30 rounds, 30 jobs, 4 at a time, on spot instances,
-under a cap in dollars. The number of instances is one more dimension of the search. Must be a pure function of its options: tune.sh continues a tuning if its
-request is unchanged.
+under a cap in dollars. The number of instances is one more dimension of the search. Must be a pure function of its
+options: tune.sh continues a tuning if its request is unchanged.
 """
 
 import argparse
@@ -122,7 +122,11 @@ def request(options):
 
 
 def counts(text):
-    return sorted({int(count) for count in text.split(",")})
+    """Returns the numbers of instances, ascending. The comparison needs one instance, and another number."""
+    numbers = sorted(int(count) for count in text.split(","))
+    if numbers[0] != 1 or len(set(numbers)) < max(len(numbers), 2):
+        raise argparse.ArgumentTypeError("expected 1 and different larger numbers, for example 1,2,3")
+    return numbers
 
 
 def parse():

@@ -23,23 +23,24 @@ def rows(untuned, tuned):
 
 
 def remarks(untuned, tuned):
+    seeds = ", ".join(job["hyperparameters"]["seed"] for job in untuned[0])
     yield (
-        "Rows: means (minimum and maximum in brackets). The tuning does not use the test rows. Seconds are modelled: CPU "
-        "time of the slowest host, and the network's time."
+        f"Rows: means (minimum and maximum in brackets), seeds {seeds}. The tuning does not use the test rows. Seconds are "
+        "modelled: CPU time of the slowest host, and the network's time."
     )
-    for group in untuned[1:]:
-        change, cluster = score(group) - score(untuned[0]), instances_text(group[0]["instances"])
-        if change < -NOISE:
-            yield f"Distribution alone cost {-change:.4f} AUC: {cluster} against one, same hyperparameters."
-        else:
-            yield (
-                f"Distribution alone cost XGBoost no quality here ({cluster} against one: {change:+.4f} AUC; noise is up to "
-                f"{NOISE}). Its allreduce merges the hosts' histograms, so every tree uses all rows."
-            )
-    for group, same in comparison.pairs(untuned, tuned):
-        gain = score(group) - score(same)
-        size = "" if abs(gain) > NOISE else " This is within noise."
-        yield f"Tuning against no tuning, {instances_text(group[0]['instances'])}: {gain:+.4f} AUC.{size}"
+    worst = min(untuned[1:], key=score)
+    change, cluster = score(worst) - score(untuned[0]), instances_text(worst[0]["instances"])
+    if change < 0 and not comparison.is_noise(worst, untuned[0], NOISE):
+        yield f"Distribution alone cost {-change:.4f} AUC: {cluster} against one, same hyperparameters."
+    else:
+        yield (
+            f"Distribution alone cost XGBoost no quality here ({cluster} against one: {change:+.4f} AUC). Its allreduce "
+            "merges the hosts' histograms, so every tree uses all rows."
+        )
+    # All tuned rows have the same hyperparameters.
+    for group, same in comparison.pairs(untuned, tuned)[-1:]:
+        size = " This is within noise." if comparison.is_noise(group, same, NOISE) else ""
+        yield f"Tuning against no tuning, {instances_text(group[0]['instances'])}: {score(group) - score(same):+.4f} AUC.{size}"
 
 
 def tuned(request, result, _count):

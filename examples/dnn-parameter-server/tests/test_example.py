@@ -496,10 +496,10 @@ class Comparison(unittest.TestCase):
         self.request = Requests.request()
         untuned = {1: (0.980, 0.984), 2: (0.90, 0.94), 4: (0.10, 0.30)}
         self.untuned = [[self.measured(count, test) for test in tests] for count, tests in untuned.items()]
-        self.tuned = [[self.measured(4, test) for test in (0.981, 0.985)]]
+        self.tuned = [[self.measured(4, test, learning_rate="0.3") for test in (0.981, 0.985)]]
 
     @staticmethod
-    def measured(instances, test):
+    def measured(instances, test, learning_rate="0.1"):
         return {
             "instances": instances,
             "validation": test,
@@ -507,7 +507,7 @@ class Comparison(unittest.TestCase):
             "epochs": 27,
             "staleness": instances - 1.0,
             "modelled_seconds": 2.5,
-            "hyperparameters": {"seed": "1", "learning_rate": "0.1"},
+            "hyperparameters": {"seed": "1", "learning_rate": learning_rate},
         }
 
     def test_there_is_a_row_for_each_number_of_instances(self):
@@ -522,10 +522,27 @@ class Comparison(unittest.TestCase):
         self.assertIn("same hyperparameters, 4 instances: +78.3 points. Against one instance: +0.1.", text)
 
     def test_differences_within_noise_are_reported_as_noise(self):
-        self.untuned[2] = self.tuned[0]
+        self.untuned[2] = [self.measured(4, test, learning_rate="0.2") for test in (0.981, 0.984)]
         text = " ".join(table.remarks(self.untuned, self.tuned))
-        self.assertIn("4 instances with the hyperparameters of one cost no accuracy here (+0.1 points", text)
-        self.assertIn("This is within noise.", text)
+        self.assertIn("4 instances with the hyperparameters of one cost no clear accuracy here (+0.0 points", text)
+        self.assertIn("same hyperparameters, 4 instances: +0.1 points. This is within noise.", text)
+
+    def test_one_seed_shows_large_differences_only_and_none_near_chance(self):
+        one = lambda test: [self.measured(4, test, learning_rate=str(test))]  # noqa: E731
+        self.assertTrue(table.is_noise(one(0.95), one(0.98)))
+        self.assertFalse(table.is_noise(one(0.5), one(0.98)))
+        self.assertTrue(table.is_noise(one(0.1), one(0.2)))
+
+    def test_the_untuned_hyperparameters_as_result_are_no_gain(self):
+        text = " ".join(table.remarks(self.untuned, [[self.measured(4, 0.5)]]))
+        self.assertIn("Tuning found nothing better than the same hyperparameters, 4 instances.", text)
+
+    def test_a_mini_batch_that_the_instances_do_not_divide_is_refused(self):
+        with self.assertRaisesRegex(SystemExit, "invalid --instances 3: expected a divisor of the mini-batch 32"):
+            Requests.request("--instances", "1,3", "--first", "mini_batch=32")
+        small = Requests.request("--instances", "1,8", "--first", "mini_batch=32")
+        ranges = small["HyperParameterTuningJobConfig"]["ParameterRanges"]["IntegerParameterRanges"]
+        self.assertEqual(ranges[0]["MinValue"], "4")
 
     def test_the_tuning_has_its_shares_and_its_epochs(self):
         text = " ".join(comparison.of_the_tuning(self.request, self.result, "epochs"))

@@ -4,6 +4,7 @@ Run with the example's Python: .work/venv/bin/python tests/test_example.py. Need
 controller. Each test has its own folder and leaves no process.
 """
 
+import argparse
 import contextlib
 import hashlib
 import io
@@ -251,7 +252,8 @@ class Comparison(unittest.TestCase):
     def group(instances, auc):
         """Returns the jobs of two seeds."""
         job = {"instances": instances, "validation": 0.9, "rounds": 30, "modelled_seconds": 2.5}
-        return [{**job, "test": auc + shift} for shift in (-0.01, 0.01)]
+        seeds = (("1", -0.01), ("2", 0.01))
+        return [{**job, "test": auc + shift, "hyperparameters": {"seed": seed}} for seed, shift in seeds]
 
     def test_there_is_a_row_for_each_number_of_instances(self):
         lines = list(comparison.render(table.rows(self.untuned, self.tuned), "test AUC"))
@@ -259,7 +261,7 @@ class Comparison(unittest.TestCase):
         self.assertRegex(lines[2], r"^2 instances, no tuning, 30 rounds +0\.9300 \(0\.9200-0\.9400\) +0\.9000 +2\.50 +5\.00$")
         self.assertRegex(lines[4], r"^3 instances, tuned, 30 rounds +0\.9600 \(0\.9500-0\.9700\) +0\.9000 +2\.50 +7\.50$")
         text = " ".join(table.remarks(self.untuned, self.tuned))
-        self.assertIn("cost XGBoost no quality here (3 instances against one: +0.0010 AUC", text)
+        self.assertIn("cost XGBoost no quality here (2 instances against one: +0.0000 AUC", text)
         self.assertIn("Tuning against no tuning, 3 instances: +0.0290 AUC.", text)
 
     def test_a_loss_by_distribution_is_reported(self):
@@ -289,6 +291,13 @@ class Comparison(unittest.TestCase):
         self.assertEqual(modelled.network_seconds(1, 6, 1000), 0)
         # 3 levels of 2 messages, and the histograms of 4 nodes, once in and out of each host.
         self.assertAlmostEqual(modelled.network_seconds(2, 3, 1000), 6 * 0.0001 + 16 * 1000 * 4 / 1.25e9)
+
+    def test_numbers_of_instances_are_one_and_others(self):
+        for text in ("1,2,3", "3,1"):
+            self.assertEqual(make_request.counts(text)[0], 1)
+        for text in ("1", "1,1", "2,3", "1,2,2"):
+            with self.assertRaises(argparse.ArgumentTypeError, msg=text):
+                make_request.counts(text)
 
     def test_the_first_trials_have_the_untuned_values_on_each_number_of_instances(self):
         first = [{"eta": "0.3", "max_depth": "6", "InstanceCount": count} for count in ("1", "2", "3")]
