@@ -317,8 +317,7 @@ fn a_warning_about_one_of_several_definitions_names_it() {
     small["DefinitionName"] = json!("small");
     let mut large = small.clone();
     large["DefinitionName"] = json!("large");
-    large["HyperParameterRanges"] =
-        json!({"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.0001", "MaxValue": "1"}]});
+    large["HyperParameterRanges"] = json!({"ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.05", "MaxValue": "1", "ScalingType": "Linear"}]});
     members.insert("TrainingJobDefinitions".to_owned(), json!([small, large]));
     let request = for_this_machine(body).unwrap_or_else(|error| panic!("{error}"));
     let rates: Vec<String> = warnings::all(&request, false)

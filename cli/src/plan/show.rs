@@ -139,6 +139,14 @@ fn own(outlook: &Outlook) -> String {
     if let Some(most) = sizes.last() {
         lines.push(("sizes", format!("{} instances a job; costs are those of {most}", sizes.join(", "))));
     }
+    let names: Vec<String> = outlook.request.definition_names().map(clean).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        lines.push((
+            "definitions",
+            format!("{names}: each has brackets of its own; costs are of the dearest"),
+        ));
+    }
     let cap = outlook.cap.map_or_else(|| "no cap".to_owned(), |cap| format!("cap {}", usd(cap)));
     match outlook.worst {
         Some((one, all)) => {
@@ -193,6 +201,10 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         "InitialConfigurations": request.initial_count(),
         "Warnings": warning::json(&outlook.warnings),
     });
+    let names: Vec<&str> = request.definition_names().collect();
+    if !names.is_empty() {
+        shown["Definitions"] = json!(names);
+    }
     if let Some(brackets) = &outlook.hyperband {
         let plan = &brackets.plan;
         shown["MinResource"] = json!(brackets.min_resource);

@@ -51,7 +51,11 @@ pub(crate) fn training(
     devices: Vec<String>,
 ) -> Result<Config, Failure> {
     let resolved = |one: &NamedCommand| {
-        let about = |failure: Failure| failure.context(format!("definition '{}'", clean(&one.definition)));
+        let name = clean(&one.definition);
+        let about = |failure: Failure| {
+            let hint = format!("give an executable program: --command {}='python3 train.py'", quoted(&name));
+            failure.context(format!("definition '{name}'")).hint(hint)
+        };
         Ok((one.definition.clone(), resolve(&one.os_words()).map_err(about)?))
     };
     Ok(Config {

@@ -70,6 +70,16 @@ fn each_definition_runs_its_own_command_and_is_read_by_its_own_pattern() {
 }
 
 #[test]
+fn a_plan_names_the_definitions() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &two());
+    let shown = world.hyperband(&["plan", "request.json"]).with_code(0).out;
+    assert!(shown.contains("definitions   small, large: each has brackets of its own"), "{shown}");
+    let plan = world.hyperband(&["plan", "request.json", "--output", "json"]).with_code(0).json();
+    assert_eq!(plan["Definitions"], json!(["small", "large"]));
+}
+
+#[test]
 fn a_command_of_an_unknown_definition_is_refused() {
     let world = World::new(QUICK);
     world.write_request("request.json", &two());
