@@ -41,6 +41,10 @@ pub(crate) async fn perform(
             let tags = training.tags(job_name(training, members).await?).await?;
             Ok(Some(tag_list(&tags)))
         }
+        // This service runs no tuning jobs. A stack that uses it asks for parents of a tuning.
+        "DescribeHyperParameterTuningJob" | "ListTrainingJobsForHyperParameterTuningJob" => {
+            Err(ApiError::no_tuning_job(required(members, "HyperParameterTuningJobName")?))
+        }
         other => Err(ApiError::unknown_operation(other)),
     }
 }

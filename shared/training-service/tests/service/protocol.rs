@@ -47,6 +47,18 @@ async fn an_unsupported_operation_is_unknown() {
     }
 }
 
+/// A stack asks for the parents of a tuning. After an unknown operation it refused the request for a wrong reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_no_tuning_jobs() {
+    let world = World::new().await;
+    for operation in ["DescribeHyperParameterTuningJob", "ListTrainingJobsForHyperParameterTuningJob"] {
+        let body = r#"{"HyperParameterTuningJobName": "parent"}"#;
+        let answer = world.send("POST", "/", &target(operation), body).await;
+        let error: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!((answer.status, text(&error["__type"])), (400, "ResourceNotFound".to_owned()));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_request_is_refused() {
     let world = World::new().await;
