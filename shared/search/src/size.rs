@@ -30,11 +30,7 @@ impl Size {
         let domain = &space.parameters().get(dimension)?.domain;
         let Domain::Ordinal { values } = domain else { return None };
         let trials = trials.iter().copied().chain(std::iter::repeat(0));
-        let (_, fewest) = values
-            .iter()
-            .zip(trials)
-            .map(|(value, trials)| (trials, value))
-            .min_by_key(|(trials, _)| *trials)?;
+        let (fewest, _) = values.iter().zip(trials).min_by_key(|(_, trials)| *trials)?;
         Some(Self { dimension, coordinate: domain.coordinate(fewest).ok()? })
     }
 

@@ -173,12 +173,17 @@ fn observations_max(definition: &Definition, parents: usize, room: usize) -> usi
 }
 
 /// A tuning that has the name of a parent.
-struct Found {
+struct Found<'a> {
     status: String,
     request: Request,
     instance_count: u32,
-    /// `None`: another controller ran it.
-    own: Option<Arc<Tuning>>,
+    source: Source<'a>,
+}
+
+/// Where the trials of a parent are.
+enum Source<'a> {
+    Own(Arc<Tuning>),
+    Other(&'a dyn OtherTunings),
 }
 
 /// Where the parents of a request are, and who submits it.
@@ -188,16 +193,16 @@ pub(super) struct Sources<'a, T> {
     pub(super) submitter: Submitter<'a>,
 }
 
-impl<T: Table> Sources<'_, T> {
+impl<'a, T: Table> Sources<'a, T> {
     /// Returns the tuning of this name; `None` if there is none that exists for the submitter.
-    async fn find(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+    async fn find(&self, name: &str) -> Result<Option<Found<'a>>, SubmitError> {
         match self.own(name).await? {
             Some(found) => Ok(Some(found)),
             None => self.other(name).await,
         }
     }
 
-    async fn own(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+    async fn own(&self, name: &str) -> Result<Option<Found<'a>>, SubmitError> {
         let row = match lookup::find(self.store, name).await {
             Ok(row) if self.submitter.sees(row.submitter.as_deref()) => row,
             Err(LookupError::Store(error)) => return Err(error.into()),
@@ -209,11 +214,11 @@ impl<T: Table> Sources<'_, T> {
             status: head.status.as_str().to_owned(),
             request: tuning.request.clone(),
             instance_count: tuning.definition.job.instance_count,
-            own: Some(tuning),
+            source: Source::Own(tuning),
         }))
     }
 
-    async fn other(&self, name: &str) -> Result<Option<Found>, SubmitError> {
+    async fn other(&self, name: &str) -> Result<Option<Found<'a>>, SubmitError> {
         // Nothing shows who submitted the tunings of another controller.
         let Some(others) = self.others.filter(|_| self.submitter.sees(None)) else { return Ok(None) };
         let described = others.description(name).await.map_err(|why| unread(name, why))?;
@@ -226,22 +231,21 @@ impl<T: Table> Sources<'_, T> {
         let status = description["HyperParameterTuningJobStatus"].as_str().unwrap_or_default().to_owned();
         let request = Request::from_stored(description);
         let instance_count = request.instance_choices().first().map_or(1, |choice| choice.count);
-        Ok(Some(Found { status, request, instance_count, own: None }))
+        Ok(Some(Found { status, request, instance_count, source: Source::Other(others) }))
     }
 
     async fn trials(
         &self,
-        found: &Found,
+        found: &Found<'_>,
         name: &str,
         jobs: usize,
     ) -> Result<Vec<(Configuration, f64)>, SubmitError> {
-        match (&found.own, self.others) {
-            (Some(own), _) => trials(self.store, own, jobs).await,
-            (None, Some(others)) => {
+        match &found.source {
+            Source::Own(own) => trials(self.store, own, jobs).await,
+            Source::Other(others) => {
                 let maximize = found.request.objective() == Objective::Maximize;
                 others.trials(name, maximize, jobs).await.map_err(|why| unread(name, why))
             }
-            (None, None) => Ok(Vec::new()),
         }
     }
 }
