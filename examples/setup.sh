@@ -104,6 +104,20 @@ run_tuning() {
     if [[ -f $made ]]; then touch "$finished"; fi
 }
 
+# train_tuned: trains the row of each of $counts with its tuned hyperparameters. Sets $compared, the options of table.py.
+train_tuned() {
+    local count tuned rows_of_tuned=()
+    compared=(--request "$request" --result "$result")
+    for count in "${counts[@]}"; do
+        mapfile -t tuned < <("$python" "$here/table.py" "${compared[@]}" --print-tuned "$count")
+        if [[ -n ${tuned[0]} ]]; then
+            row "tuned-$count" "$count" "${tuned[@]}"
+            rows_of_tuned+=("$rows/tuned-$count")
+        fi
+    done
+    compared+=(--untuned "${counts[@]/#/$rows/untuned-}" --tuned "${rows_of_tuned[@]}")
+}
+
 # Writes report.html beside tune.sh.
 write_report() {
     "$hyperband" report "$name" --data-dir "$data_dir" -o "$here/report.html"

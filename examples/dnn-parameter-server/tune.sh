@@ -128,17 +128,9 @@ run_tuning "$spot" "$python" "$here/train.py"
 # --- tuned, on each number of instances --------------------------------------------------------------------------
 
 # Trained with seeds that the tuning never used: the best of many jobs is also a lucky one.
-groups=(--request "$request" --result "$result")
-tuned_rows=()
-for count in "${counts[@]}"; do
-    mapfile -t tuned < <("$python" "$here/table.py" "${groups[@]}" --print-tuned "$count")
-    if [[ -n ${tuned[0]} ]]; then
-        row "tuned-$count" "$count" "${tuned[@]}"
-        tuned_rows+=("$rows/tuned-$count")
-    fi
-done
+train_tuned
 
-"$python" "$here/table.py" "${groups[@]}" --untuned "${counts[@]/#/$rows/untuned-}" --tuned "${tuned_rows[@]}" |
+"$python" "$here/table.py" "${compared[@]}" |
     tee "$work/comparison$variant.txt"
 
 write_report
