@@ -241,7 +241,8 @@ impl Book {
         let (limited, choice) = (job.limited, job.launch.instances);
         let others = self.has_other_choice(choice);
         let moves = self.launches.trials.get(&key.trial).map_or(0, |fallbacks| fallbacks.moves);
-        let right = limited && others && moves + 1 < self.case.types();
+        // A trial may always leave a quota that is smaller than its job.
+        let right = limited && others && (moves + 1 < self.case.types() || self.case.quota(choice).is_err());
         right.then_some(()).ok_or_else(|| {
             format!(
                 "Instances: job {key} was cancelled for other \

@@ -7,7 +7,7 @@ use crate::log::fact::JobKey;
 use crate::log::reasons::StopWhy;
 use crate::quote::Quote;
 use crate::state::State;
-use crate::state::capacity::{can_switch_instances, falls_back};
+use crate::state::capacity::{can_switch_instances, falls_back, must_leave_small_quota};
 use crate::trial::Trial;
 use crate::unit::time::Time;
 
@@ -41,8 +41,10 @@ pub(crate) fn next_instances(
     trial: &Trial,
     job: &Job,
 ) -> Option<StopWhy> {
-    (job.is_blocked_by_quota() && can_switch_instances(definition, state, trial, job))
-        .then_some(StopWhy::NextInstances)
+    let moves = || {
+        can_switch_instances(definition, state, trial, job) || must_leave_small_quota(definition, state, job)
+    };
+    (job.is_blocked_by_quota() && moves()).then_some(StopWhy::NextInstances)
 }
 
 /// Returns when instances count as having capacity again, for jobs that a quota blocks.

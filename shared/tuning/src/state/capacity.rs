@@ -317,3 +317,12 @@ pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial
     let others = || definition.job.choices_of(definition.job.size(tried)).filter(|choice| *choice != tried);
     trial.instance_switches < count(others().count()) && others().any(|choice| !lacks_capacity(state, choice))
 }
+
+/// Returns whether the quota for a job's instances is too small for it, and other instances may have room. A trial never
+/// moves back to a quota that is too small, so this has no bound on the moves.
+pub(crate) fn must_leave_small_quota(definition: &Definition, state: &State, job: &Job) -> bool {
+    let used = job.order.instances;
+    let capacity = &state.capacity;
+    let may_have_room = |choice| !capacity.is_below_need(choice) && !lacks_capacity(state, choice);
+    capacity.is_below_need(used) && definition.job.choices_of(definition.job.size(used)).any(may_have_room)
+}

@@ -219,6 +219,25 @@ fn a_quota_below_a_size_leaves_the_smaller_ones() {
     assert!(matches!(ending.first(), Some(Ruling::TuningEnding { why: EndReason::Failed(_) })), "{ending:?}");
 }
 
+/// The trial stayed on the second type until the tuning failed after a day, because it had moved once.
+#[test]
+fn a_trial_leaves_a_quota_below_its_size_for_one_without_room() {
+    let mut run = begun(&two_types(sized(random(9, 1), &[2, 2])));
+    // The quota of the first type is in use elsewhere.
+    check_next(&mut run, &[answered(5, job(0), 2, 2)], &["stop 0-0-1: other instances"]);
+    let expect = ["retry after 0-0-1: NextInstances, from 6", "start 0-0-2 on choice 4"];
+    check_next(&mut run, &[never_started(6, job(0))], &expect);
+    let second = JobKey { attempt: 2, ..job(0) };
+    check_next(&mut run, &[answered(7, second, 1, 2)], &[]);
+    check_next(&mut run, &[time_passed(700)], &["stop 0-0-2: other instances"]);
+    let expect = ["retry after 0-0-2: NextInstances, from 701", "start 0-0-3 on choice 1"];
+    check_next(&mut run, &[never_started(701, second)], &expect);
+    // Both types lack room or quota: the trial waits on the one that can get room.
+    let third = JobKey { attempt: 3, ..job(0) };
+    check_next(&mut run, &[answered(702, third, 2, 2)], &[]);
+    check_next(&mut run, &[time_passed(2_000)], &[]);
+}
+
 /// The quota on demand took the size from trials that spot could run.
 #[test]
 fn a_quota_on_demand_does_not_count_for_spot() {
