@@ -79,10 +79,10 @@ impl Book {
     }
 }
 
-/// Returns the best finite value that a job logged, with its epoch.
-fn best_of(job: &Job, maximize: bool) -> Option<(f64, u32)> {
+/// Returns the best finite value that a job logged up to epoch `most`, with its epoch.
+fn best_of(job: &Job, maximize: bool, most: u32) -> Option<(f64, u32)> {
     let (first, last) = job.logged?;
-    let values = (first..=last).filter_map(|epoch| Some((job.program.value(epoch)?, epoch)));
+    let values = (first..=last.min(most)).filter_map(|epoch| Some((job.program.value(epoch)?, epoch)));
     values.filter(|(value, _)| value.is_finite()).reduce(|best, new| {
         let better = if maximize { new.0 > best.0 } else { new.0 < best.0 };
         if better { new } else { best }
@@ -118,18 +118,24 @@ impl World {
                     && later.and_then(|later| later.end).is_some_and(JobEnd::counts)
             })
         };
-        let bests =
-            search.iter().filter(counts).filter_map(|job| Some((best_of(job, maximize)?, of_trial(job)?)));
+        // The log of a job that trains beyond its last epoch is not read again, so its later lines may be lost.
+        let most = book.case.choices.hyperband.map_or(u32::MAX, |(_, most, _)| most);
+        let bests = search
+            .iter()
+            .filter(counts)
+            .filter_map(|job| Some((best_of(job, maximize, most)?, of_trial(job)?)));
         let bests: Vec<((f64, u32), &Configuration)> = bests.collect();
         let best = bests
             .iter()
             .map(|((value, _), _)| *value)
             .reduce(|best, new| if maximize { best.max(new) } else { best.min(new) })?;
         let tolerance = book.case.choices.tolerance.unwrap_or(0.0);
+        let resource = launch.resource.map_or(0, |epoch| epoch.0);
+        // Beyond its last epoch, a trial may have had a better value.
+        let is_better = |value: f64| resource > most && (value > best) == maximize;
+        let is_close = |value: f64| is_better(value) || (value - best).abs() <= tolerance;
         let right = search.iter().any(|job| {
-            let resource = launch.resource.map_or(0, |epoch| epoch.0);
-            of_trial(job) == Some(configuration)
-                && job.program.value(resource).is_some_and(|value| (value - best).abs() <= tolerance)
+            of_trial(job) == Some(configuration) && job.program.value(resource).is_some_and(is_close)
         });
         (!right).then(|| {
             format!(
@@ -146,7 +152,7 @@ impl World {
         // A trial whose job has failed does not count, whatever it logged.
         let counts =
             |job: &Job| book.jobs.get(&job.key).and_then(|known| known.end).is_some_and(JobEnd::counts);
-        let any = self.training.of(id).any(|job| counts(job) && best_of(job, maximize).is_some());
+        let any = self.training.of(id).any(|job| counts(job) && best_of(job, maximize, u32::MAX).is_some());
         (any && super::deadlines::is_faultless(&self.plan))
             .then(|| format!("Refit: {id} ended {:?} without a refit", book.ended))
     }
