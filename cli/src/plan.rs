@@ -91,8 +91,9 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
 }
 
 pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
-    let limits = definition.limits_for(definition.job.max_runtime_seconds);
-    JobLimits { keep_alive_seconds: definition.job.keep_alive_seconds, ..limits }
+    let size = definition.job.size(definition.job.largest());
+    let keep_alive_seconds = definition.terms(size).keep_alive_seconds;
+    JobLimits { keep_alive_seconds, ..definition.longest_limits(size) }
 }
 
 impl Outlook {
@@ -178,7 +179,7 @@ impl Outlook {
     fn time_too_short(&self, brackets: &Brackets) -> Option<Warning> {
         let longest = u64::from(brackets.plan.max_resource()).saturating_mul(self.epoch_ms?);
         let needed = longest.saturating_add(self.startup_ms).div_ceil(1_000);
-        let allowed = self.definition.job.max_runtime_seconds;
+        let allowed = job_limits(&self.definition).max_runtime_seconds;
         if needed > allowed {
             return Some(Warning::new(
                 Code::JobsCutByMaxRuntime,
@@ -283,7 +284,8 @@ fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -
     let (cap, own) = (request.cap().ok()??, job_limits(definition));
     let needed = whole_job_ms.div_ceil(1_000).saturating_mul(MARGIN_PERCENT_USUAL).div_ceil(100);
     let limit = needed.max(MIN_RUNTIME_SECONDS).min(own.max_runtime_seconds);
-    let one = definition.worst_case(definition.limits_for(limit), definition.job.largest())?;
+    let largest = definition.job.largest();
+    let one = definition.worst_case(definition.limits_for(limit, definition.job.size(largest)), largest)?;
     Some(u32::try_from(cap.0.checked_div(one.0)?).unwrap_or(u32::MAX))
 }
 

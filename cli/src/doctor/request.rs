@@ -141,7 +141,7 @@ mod tests {
             // 0.115 USD an hour, and 30 GB at 0.30 USD a month of 730 hours, above every known price.
             let prices = PriceAnswer::uniform(&request, 115_000, 300_000_000 / 730);
             let definition = request.definition(Time(0), "000000", &prices).unwrap();
-            let limits = definition.limits_for(definition.job.max_runtime_seconds);
+            let limits = definition.longest_limits(tuning::unit::ids::SizeId::default());
             let one = definition.worst_case(limits, ChoiceId(0)).unwrap();
             // With 600 s to start, 120 s to stop and 600 s to upload.
             let hourly = 115_000 + 30 * 300_000 / 730;

@@ -120,9 +120,11 @@ fn standstill(definition: &Definition, state: &State) -> Option<String> {
         return Some(format!("MaxInstances {limit} are in use"));
     }
     let ledger = &state.money.ledger;
-    let limits = definition.limits_for(MIN_RUNTIME_SECONDS);
-    let firsts = definition.job.all_sizes().filter_map(|size| definition.job.choices_of(size).next());
-    let least = firsts.filter_map(|choice| definition.worst_case(limits, choice)).min()?;
+    let shortest = |size| {
+        let choice = definition.job.choices_of(size).next()?;
+        definition.worst_case(definition.limits_for(MIN_RUNTIME_SECONDS, size), choice)
+    };
+    let least = definition.job.all_sizes().filter_map(shortest).min()?;
     let left = ledger.cap?.0.saturating_sub(ledger.spent.0).saturating_sub(ledger.reserved.0);
     (left < least.0).then(|| format!("the cost cap leaves {}, less than a job can cost", usd(MicroUsd(left))))
 }

@@ -39,6 +39,7 @@ pub fn simulate_steps(
     definition.limits.max_parallel = setting.workers;
     // Neither exists in virtual time.
     (definition.job.keep_alive_seconds, definition.grants) = (0, false);
+    definition.others.iter_mut().for_each(|other| other.terms.keep_alive_seconds = 0);
     let mut simulation = Simulation {
         table,
         setting,
@@ -208,7 +209,8 @@ impl Simulation<'_> {
             self.end(*key, JobEnd::CapacityError);
             return Ok(());
         }
-        let is_cut = limits.max_runtime_seconds < self.definition.job.max_runtime_seconds;
+        let is_cut =
+            limits.max_runtime_seconds < self.definition.terms_on(launch.instances).max_runtime_seconds;
         let instances = self.definition.job.instances(launch.instances).count;
         self.measure.starts(*key, bracket.index(), configuration, (instances, is_cut));
         self.run(*key);

@@ -125,6 +125,9 @@ pub struct Choices {
     /// Number of training job definitions (`TrainingJobDefinitions`). 1 = `TrainingJobDefinition`.
     #[serde(default = "one")]
     pub definitions: u32,
+    /// Whether the jobs of further definitions run on demand, with half of the time limit, and keep no instances.
+    #[serde(default)]
+    pub own_terms: bool,
     /// Whether the account's quotas allow only jobs of the smallest cluster size, or of the first definition.
     #[serde(default)]
     pub small_quota: bool,
@@ -193,6 +196,7 @@ impl Choices {
             others: Vec::new(),
             sizes: Vec::new(),
             definitions: 1,
+            own_terms: false,
             small_quota: false,
             refit: false,
             keep_alive_seconds: 0,
@@ -319,6 +323,7 @@ impl Choices {
             self.definitions = definitions.count(2, 3);
             (self.sizes, self.known_results) = (Vec::new(), 0);
             self.small_quota = definitions.chance(0.2);
+            self.own_terms = definitions.chance(0.5);
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);

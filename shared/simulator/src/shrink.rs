@@ -269,6 +269,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| _ = choices.others.pop(),
     |choices| choices.small_quota = false,
     |choices| choices.sizes.clear(),
+    |choices| choices.own_terms = false,
     |choices| choices.definitions = 1,
     |choices| choices.known_results = 0,
     |choices| choices.tolerance = None,

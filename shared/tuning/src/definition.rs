@@ -16,7 +16,7 @@ use hyperband::ranking::Direction;
 use search::{Configuration, SamplerKind, Space, WarmStart};
 use serde::{Deserialize, Serialize};
 
-pub use self::job_shape::{Allowances, Instances, JobShape};
+pub use self::job_shape::{Allowances, Instances, JobShape, JobTerms, OtherDefinition};
 pub use self::settings::Settings;
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, RungId, SizeId, TrialId, count};
@@ -49,9 +49,9 @@ pub struct Definition {
     pub objective: Objective,
     /// The search space, of the first training job definition.
     pub space: Space,
-    /// The search spaces of the further training job definitions.
+    /// The further training job definitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub other_spaces: Vec<Space>,
+    pub others: Vec<OtherDefinition>,
     /// How configurations are drawn.
     pub sampler: SamplerKind,
     /// The configurations of the first trials, in this order. The sampler draws the values that they lack.
@@ -362,29 +362,35 @@ impl Definition {
         if self.promotes().is_some() { self.level(bracket, rung) } else { self.largest_resource() }
     }
 
-    /// Returns the limits to send with a job that may run `runtime_seconds`, at most the user's limit.
-    pub fn limits_for(&self, runtime_seconds: u64) -> JobLimits {
-        let on_demand = self.limits_on_demand(runtime_seconds);
+    /// Returns the limits to send with a job of a cluster size that may run `runtime_seconds`, at most the user's limit.
+    pub fn limits_for(&self, runtime_seconds: u64, size: SizeId) -> JobLimits {
+        let on_demand = self.limits_on_demand(runtime_seconds, size);
         let wait = on_demand.max_runtime_seconds.clamp(SPOT_WAIT_LEAST_SECONDS, SPOT_WAIT_ALLOWANCE_SECONDS);
-        self.with_wait(on_demand, wait)
+        self.with_wait(on_demand, wait, size)
+    }
+
+    /// Returns the limits of the longest job of a cluster size.
+    pub fn longest_limits(&self, size: SizeId) -> JobLimits {
+        self.limits_for(self.terms(size).max_runtime_seconds, size)
     }
 
     /// Returns these limits with the longest wait for spot capacity, for use when capacity lacks.
-    pub(crate) fn patient(&self, limits: JobLimits) -> JobLimits {
+    pub(crate) fn patient(&self, limits: JobLimits, size: SizeId) -> JobLimits {
         let is_spot = limits.max_wait_seconds.is_some();
-        if is_spot { self.with_wait(limits, SPOT_WAIT_ALLOWANCE_SECONDS) } else { limits }
+        if is_spot { self.with_wait(limits, SPOT_WAIT_ALLOWANCE_SECONDS, size) } else { limits }
     }
 
-    fn with_wait(&self, limits: JobLimits, wait: u64) -> JobLimits {
+    fn with_wait(&self, limits: JobLimits, wait: u64, size: SizeId) -> JobLimits {
         let least = limits.max_runtime_seconds;
-        let user = self.job.max_wait_seconds.filter(|_| self.job.spot);
+        let terms = self.terms(size);
+        let user = terms.max_wait_seconds.filter(|_| terms.spot);
         let max_wait_seconds = user.map(|user| least.saturating_add(wait).min(user).max(least));
         JobLimits { max_wait_seconds, ..limits }
     }
 
     /// Like [`Definition::limits_for`], but for a job on demand, whatever the request asks for.
-    pub fn limits_on_demand(&self, runtime_seconds: u64) -> JobLimits {
-        let max_runtime_seconds = runtime_seconds.min(self.job.max_runtime_seconds).max(1);
+    pub fn limits_on_demand(&self, runtime_seconds: u64, size: SizeId) -> JobLimits {
+        let max_runtime_seconds = runtime_seconds.min(self.terms(size).max_runtime_seconds).max(1);
         JobLimits { max_runtime_seconds, max_wait_seconds: None, keep_alive_seconds: 0 }
     }
 
@@ -419,7 +425,8 @@ impl Definition {
         seconds: RangeInclusive<u64>,
         instances: ChoiceId,
     ) -> Option<u64> {
-        let worst = |seconds| self.worst_case(self.limits_for(seconds), instances);
+        let size = self.job.size(instances);
+        let worst = |seconds| self.worst_case(self.limits_for(seconds, size), instances);
         let fits = |seconds| worst(seconds).is_some_and(|worst| worst <= amount);
         if seconds.is_empty() || !fits(*seconds.start()) {
             return None;
@@ -436,8 +443,8 @@ impl Definition {
     /// Returns the least cap under which one job can start on any instance choice; with a refit, two jobs. A request
     /// with a lower cap is refused. `None` when a price is unknown.
     pub fn least_cap(&self) -> Option<MicroUsd> {
-        let limits = self.limits_for(self.job.max_runtime_seconds);
-        let mut choices = self.job.choices().map(|choice| self.worst_case(limits, choice));
+        let longest = |choice| self.longest_limits(self.job.size(choice));
+        let mut choices = self.job.choices().map(|choice| self.worst_case(longest(choice), choice));
         let one = choices.try_fold(MicroUsd::ZERO, |most, worst| Some(most.max(worst?)))?;
         Some(if self.refit { one.plus(one) } else { one })
     }

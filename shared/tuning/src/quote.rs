@@ -45,15 +45,11 @@ impl Quote {
     /// short.
     fn paid(self, definition: &Definition, state: &State) -> Option<Self> {
         let fits = |quote: &Self| fits_cap(definition, state, quote.worst_case);
-        let patient = state
-            .capacity
-            .lack_of(self.size(definition))
-            .map(|_| Self::with(definition, state, definition.patient(self.limits), self.size(definition)));
+        let size = definition.job.size(self.instances);
+        let lack = state.capacity.lack_of(size);
+        let patient =
+            lack.map(|_| Self::with(definition, state, definition.patient(self.limits, size), size));
         patient.filter(fits).or(Some(self).filter(fits))
-    }
-
-    fn size(&self, definition: &Definition) -> SizeId {
-        definition.job.size(self.instances)
     }
 
     /// Quotes a job that trains `epochs` epochs of a trial without a job yet.
@@ -72,7 +68,7 @@ impl Quote {
     /// Quotes a job with the usual limits, whatever the cap allows.
     pub(crate) fn of_usual(definition: &Definition, state: &State, work: Work) -> Self {
         let Runtime { usual, .. } = runtime(definition, state, work);
-        Self::with(definition, state, definition.limits_for(usual), work.size)
+        Self::with(definition, state, definition.limits_for(usual, work.size), work.size)
     }
 
     /// Quotes the job of a new or promoted trial, as the cap allows it; `None` if the cap does not.
@@ -86,7 +82,7 @@ impl Quote {
             return true;
         }
         let Runtime { usual, least, .. } = runtime(definition, state, work);
-        let limits = definition.limits_for(least.unwrap_or(usual));
+        let limits = definition.limits_for(least.unwrap_or(usual), work.size);
         let amount = Self::with(definition, state, limits, work.size).worst_case;
         state.money.ledger.can_ever_fit(amount.plus(reserve(definition, state)))
     }
@@ -95,19 +91,19 @@ impl Quote {
     /// small, the job gets the least limit that is worth sending. If money is plentiful and the usual time of a save is
     /// unknown, the job gets what its share among all slots pays for.
     fn affordable(definition: &Definition, state: &State, runtime: Runtime, size: SizeId) -> Option<Self> {
-        let usual = Self::with(definition, state, definition.limits_for(runtime.usual), size);
+        let usual = Self::with(definition, state, definition.limits_for(runtime.usual, size), size);
         let (Some(least), Some(left)) = (runtime.least, state.money.ledger.available()) else {
             return usual.paid(definition, state);
         };
         let left = left.minus(reserve(definition, state));
-        let shortest = Self::with(definition, state, definition.limits_for(least), size).worst_case;
+        let shortest = Self::with(definition, state, definition.limits_for(least, size), size).worst_case;
         let share = left.shared_by(free_slots(definition, state, usual.instances));
         let amount = share.max(shortest).min(left).minus(state.money.ledger.margin);
         let seconds = definition.longest_within(amount, least..=runtime.usual, usual.instances)?;
         let even_share = left.shared_by(state.max_parallel(definition)).minus(state.money.ledger.margin);
         let generous = definition.longest_within(even_share, runtime.usual..=runtime.most, usual.instances);
         let seconds = generous.unwrap_or(seconds);
-        Self::with(definition, state, definition.limits_for(seconds), size).paid(definition, state)
+        Self::with(definition, state, definition.limits_for(seconds, size), size).paid(definition, state)
     }
 
     /// Quotes the next attempt of a trial, as the cap allows it; `None` if the cap does not.
@@ -148,10 +144,14 @@ impl Quote {
         // A limit that ended the last job too early grows by a factor, so that all attempts together reserve little
         // more than the last one.
         let longer = trial.cut_limit.map_or(0, |cut| cut.saturating_mul(CUT_LIMIT_FACTOR));
-        let seconds = usual.max(longer).min(definition.job.max_runtime_seconds);
-        let limits =
-            if on_demand { definition.limits_on_demand(seconds) } else { definition.limits_for(seconds) };
-        Self::with(definition, state, limits, work.size)
+        let size = work.size;
+        let seconds = usual.max(longer).min(definition.terms(size).max_runtime_seconds);
+        let limits = if on_demand {
+            definition.limits_on_demand(seconds, size)
+        } else {
+            definition.limits_for(seconds, size)
+        };
+        Self::with(definition, state, limits, size)
     }
 }
 

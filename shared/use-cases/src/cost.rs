@@ -156,7 +156,7 @@ fn ledger(tuning: &Tuning, state: &State) -> LedgerView {
         granted_usd: ledger.granted,
         granted_usd_by_month: by_month.map(|(month, amount)| (month.clone(), Dollars(*amount))).collect(),
         priced: tuning.definition.job.is_priced(),
-        spot: tuning.definition.job.spot,
+        spot: tuning.definition.job.all_sizes().any(|size| tuning.definition.terms(size).spot),
     }
 }
 

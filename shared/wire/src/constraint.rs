@@ -107,9 +107,15 @@ pub(crate) fn check(request: &Request) -> Result<(), RequestError> {
     let mut all = walked.violations();
     if request.has_definition_list() {
         if all.is_empty() {
-            // The definitions share the training jobs.
+            // The definitions share the training jobs, and SpotFallback is for those on spot instances.
             let is_alone = request.definitions().nth(1).is_none();
-            let rules = || RULES.iter().filter(|rule| is_alone || rule.name != "combinations");
+            let is_spot = request.definitions().any(Request::is_spot);
+            let is_of_each = |name| match name {
+                "combinations" => is_alone,
+                "spot_fallback" => !is_spot,
+                _ => true,
+            };
+            let rules = || RULES.iter().filter(|rule| is_of_each(rule.name));
             violations =
                 request.check_definitions(|one| rules().flat_map(|rule| (rule.check)(one)).collect());
         }

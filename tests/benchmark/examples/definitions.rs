@@ -73,19 +73,12 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
     Ok(())
 }
 
-/// Adds a definition with the same space and instances.
-fn add(definition: &mut Definition) {
-    let Instances { count, volume_gib, rate } = definition.job.instances(ChoiceId(0));
-    definition.job.definitions.push(ChoiceId::at(definition.job.choices().count()));
-    definition.job.fallbacks.push(Instances { count, volume_gib, rate });
-    definition.other_spaces.push(definition.space.clone());
-}
-
 fn play(case: &Case, handicaps: &[f64], seconds: f64, seed: u64) -> Result<Found, BenchmarkError> {
     let until_seconds = Some(seconds);
     let setting = Setting { until_seconds, handicaps: handicaps.to_vec(), ..Setting::default() };
     let mut definition = case.definition(&json!({}), MAX_TRAINING_JOBS)?;
-    handicaps.iter().skip(1).for_each(|_| add(&mut definition));
+    let alone = definition.clone();
+    handicaps.iter().skip(1).for_each(|_| definition.join(alone.clone()));
     let first = definition.round_of(BracketId(0));
     let (mut from, mut billed) = (None, [0_u64; 2]);
     let mut see = |step: &tuning::step::Step, state: &tuning::state::State| {

@@ -50,6 +50,21 @@ impl Choices {
         Cluster { kind, count, instance_hour }
     }
 
+    /// Returns the running-time limit of the jobs of a training job definition, and the waiting-time limit of those on spot
+    /// instances, in seconds.
+    pub(super) fn limits_of(&self, definition: u32) -> (i64, Option<i64>) {
+        if self.own_terms && definition > 0 {
+            (self.max_runtime_seconds / 2, None)
+        } else {
+            (self.max_runtime_seconds, self.max_wait_seconds)
+        }
+    }
+
+    /// Returns `KeepAlivePeriodInSeconds` of a training job definition.
+    pub(super) fn keep_of(&self, definition: u32) -> u64 {
+        if self.own_terms && definition > 0 { 0 } else { self.keep_alive_seconds }
+    }
+
     /// Returns the instances of all choices.
     pub(super) fn clusters(&self) -> impl Iterator<Item = Cluster> + '_ {
         self.ids().map(|choice| self.cluster(choice))
@@ -95,6 +110,21 @@ impl Case {
     /// Returns the training job definition of a trial, by its number.
     pub(crate) fn definition_of(&self, trial: TrialId) -> u32 {
         trial.0 % self.choices.definitions
+    }
+
+    /// Returns the running-time limit of a job of a trial, in seconds.
+    pub(crate) fn runtime_limit(&self, trial: TrialId) -> i64 {
+        self.choices.limits_of(self.definition_of(trial)).0
+    }
+
+    /// Returns whether the jobs of a trial run on spot instances, unless these fail it too often.
+    pub(crate) fn is_spot(&self, trial: TrialId) -> bool {
+        self.choices.limits_of(self.definition_of(trial)).1.is_some()
+    }
+
+    /// Returns how long the instances of a job of a trial may be kept, in seconds.
+    pub(crate) fn kept_seconds(&self, trial: TrialId) -> u64 {
+        self.choices.keep_of(self.definition_of(trial))
     }
 
     /// Returns the answer of the service if a quota of the account is smaller than a job on a choice.

@@ -164,8 +164,9 @@ fn set_definitions(request: &mut Value, choices: &Choices) {
 }
 
 fn job_definition(choices: &Choices, number: u32) -> Value {
-    let mut stopping = json!({"MaxRuntimeInSeconds": choices.max_runtime_seconds});
-    if let Some(wait) = choices.max_wait_seconds {
+    let (runtime, wait) = choices.limits_of(number);
+    let mut stopping = json!({"MaxRuntimeInSeconds": runtime});
+    if let Some(wait) = wait {
         stopping["MaxWaitTimeInSeconds"] = json!(wait);
     }
     if let Some(pending) = choices.max_pending_seconds {
@@ -180,7 +181,7 @@ fn job_definition(choices: &Choices, number: u32) -> Value {
         "RoleArn": "arn:aws:iam::111122223333:role/example-training-role",
         "OutputDataConfig": {"S3OutputPath": "s3://example-bucket/out"},
         "StoppingCondition": stopping,
-        "EnableManagedSpotTraining": choices.max_wait_seconds.is_some(),
+        "EnableManagedSpotTraining": wait.is_some(),
         "CheckpointConfig": {"S3Uri": "s3://example-bucket/checkpoints"},
     });
     let types = choices.clusters_of(number).step_by(choices.sizes.len().max(1));
@@ -191,8 +192,9 @@ fn job_definition(choices: &Choices, number: u32) -> Value {
     match resources.as_slice() {
         [one] => {
             definition["ResourceConfig"] = one.clone();
-            if choices.keep_alive_seconds > 0 {
-                definition["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(choices.keep_alive_seconds);
+            let keep = choices.keep_of(number);
+            if keep > 0 {
+                definition["ResourceConfig"]["KeepAlivePeriodInSeconds"] = json!(keep);
             }
         }
         several => {

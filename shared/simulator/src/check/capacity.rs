@@ -76,7 +76,7 @@ impl Book {
         let Some(job) = self.jobs.get(&key) else { return };
         let size = self.case.size_of(job.launch.instances);
         self.capacity.failed_at.retain(|of, at| *of != size || job.instances_at < Some(*at));
-        let falls_back = self.falls_back() && !job.launch.on_demand;
+        let falls_back = self.falls_back(key.trial) && !job.launch.on_demand;
         let lacks = match job.end {
             Some(JobEnd::CapacityError) => true,
             Some(JobEnd::MaxWait) => !falls_back,

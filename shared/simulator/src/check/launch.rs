@@ -50,8 +50,8 @@ impl Launches {
 }
 
 impl Book {
-    pub(super) fn falls_back(&self) -> bool {
-        self.case.choices.spot_fallback && self.case.choices.max_wait_seconds.is_some()
+    pub(super) fn falls_back(&self, trial: TrialId) -> bool {
+        self.case.choices.spot_fallback && self.case.is_spot(trial)
     }
 
     /// Advances the clock to the time of a fact.
@@ -79,7 +79,7 @@ impl Book {
         let Some(launch) = self.jobs.get(&key).map(|job| job.launch) else { return };
         self.mark_short(launch.instances);
         // On demand, a tuning on spot has another quota.
-        if launch.on_demand && self.case.choices.max_wait_seconds.is_some() {
+        if launch.on_demand && self.case.is_spot(key.trial) {
             return;
         }
         self.launches.below_need.remove(&launch.instances);
@@ -103,7 +103,7 @@ impl Book {
                 "SpotFallback: job {key} was ordered {market}, but its trial has no reason for that"
             ));
         }
-        let spot = self.case.choices.max_wait_seconds.is_some() && !on_demand;
+        let spot = self.case.is_spot(key.trial) && !on_demand;
         if spot != limits.max_wait_seconds.is_some() {
             return Err(format!(
                 "SpotFallback: job {key} (spot: {spot}) was ordered with the limits {limits:?}"
@@ -123,7 +123,7 @@ impl Book {
         let limit = limits.max_wait_seconds.unwrap_or(limits.max_runtime_seconds);
         let seconds = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(self.case.beyond_seconds());
         let keep = limits.keep_alive_seconds;
-        if keep != 0 && (keep != self.case.choices.keep_alive_seconds || launch.refit) {
+        if keep != 0 && (keep != self.case.kept_seconds(key.trial) || launch.refit) {
             return Err(format!(
                 "P1: job {key} was ordered to keep its instances for {keep} s, which is not allowed"
             ));
@@ -138,7 +138,7 @@ impl Book {
     /// Checks that a job without a cap or grants has the running-time limit of the request.
     fn check_runtime_limit(&self, key: JobKey, limits: JobLimits) -> Result<(), String> {
         let limited = self.limits.cap.is_some() || self.has_grants;
-        let (sent, user) = (limits.max_runtime_seconds, self.case.choices.max_runtime_seconds);
+        let (sent, user) = (limits.max_runtime_seconds, self.case.runtime_limit(key.trial));
         (limited || i64::try_from(sent) == Ok(user)).then_some(()).ok_or_else(|| {
             format!(
                 "MaxRuntime: job {key} was ordered with {sent} s, not {user} s, and nothing limits the money"
@@ -152,7 +152,7 @@ impl Book {
             Ruling::Attempt(AttemptRuling::AttemptAwaited { job, why, .. }) => self.check_retry(*job, *why),
             Ruling::Order(Order::Stop { job, why: StopWhy::Interruptions { count }, .. }) => {
                 let most = self.case.choices.max_interruptions;
-                let falls_back = self.falls_back();
+                let falls_back = self.falls_back(job.trial);
                 let book =
                     self.jobs.get_mut(job).ok_or_else(|| format!("P2: job {job} was never ordered"))?;
                 book.interrupted = true;
@@ -265,7 +265,7 @@ impl Book {
     }
 
     fn check_retry(&mut self, key: JobKey, why: RetryWhy) -> Result<(), String> {
-        let (choices, falls_back) = (self.case.types(), self.falls_back());
+        let (choices, falls_back) = (self.case.types(), self.falls_back(key.trial));
         let job = self.jobs.get(&key).ok_or_else(|| format!("P2: job {key} was never ordered"))?;
         let (end, launch, interrupted, moved, stop_why) =
             (job.end, job.launch, job.interrupted, job.cancelled_for_quota, job.stop_why);

@@ -43,7 +43,8 @@ fn altered(definition: &Definition, mut ruling: Ruling) -> Ruling {
     }
     if let Ruling::Order(Order::Start { job, bracket, limits, reservation, launch, .. }) = &mut ruling {
         if launch.on_demand && is_on(Mutation::OnDemandAtSpotLimits) {
-            *limits = definition.limits_for(limits.max_runtime_seconds);
+            *limits =
+                definition.limits_for(limits.max_runtime_seconds, definition.job.size(launch.instances));
             *reservation = definition.worst_case(*limits, launch.instances).unwrap_or(MicroUsd::ZERO);
         }
         if job.attempt > 1 && is_on(Mutation::ReuseName) {

@@ -20,7 +20,7 @@ impl World {
         let job = &self.training.jobs[index];
         let book = self.check.books.get(&job.id)?;
         let (name, launch) = (&job.now.name, book.jobs.get(&job.key)?.launch);
-        let spot = book.case.choices.max_wait_seconds.is_some() && !launch.on_demand;
+        let spot = book.case.is_spot(job.key.trial) && !launch.on_demand;
         if (job.choice, job.is_spot()) != (launch.instances, spot) {
             return Some(format!(
                 "Instances: job {name} was created on choice {} (spot: {}), ordered was {launch:?}",

@@ -1,5 +1,6 @@
 //! What one training job runs on: instance choices, limits and allowances.
 
+use search::Space;
 use serde::{Deserialize, Serialize};
 
 use crate::unit::ids::{ChoiceId, SizeId};
@@ -38,6 +39,28 @@ pub struct JobShape {
     /// What a reservation contains beside the limits of the job.
     #[serde(default = "Allowances::usual", skip_serializing_if = "Allowances::are_usual")]
     pub allowances: Allowances,
+}
+
+/// When a training job is stopped, and on what capacity it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobTerms {
+    /// See [`JobShape::spot`].
+    pub spot: bool,
+    /// See [`JobShape::max_runtime_seconds`].
+    pub max_runtime_seconds: u64,
+    /// See [`JobShape::max_wait_seconds`].
+    pub max_wait_seconds: Option<u64>,
+    /// See [`JobShape::keep_alive_seconds`].
+    pub keep_alive_seconds: u64,
+}
+
+/// What a further training job definition has of its own, beside its instances ([`JobShape::definitions`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherDefinition {
+    /// Its search space.
+    pub space: Space,
+    /// When its jobs are stopped, and on what capacity they run.
+    pub terms: JobTerms,
 }
 
 /// Billed time around the running time of a job that no limit of the service bounds, in seconds.
@@ -89,6 +112,12 @@ impl JobShape {
         let first = Instances { count: self.instance_count, volume_gib: self.volume_gib, rate: self.rate };
         let Some(other) = choice.index().checked_sub(1) else { return first };
         self.fallbacks.get(other).or(self.fallbacks.last()).copied().unwrap_or(first)
+    }
+
+    /// Returns the terms of the jobs of the first training job definition.
+    pub fn terms(&self) -> JobTerms {
+        let Self { spot, max_runtime_seconds, max_wait_seconds, keep_alive_seconds, .. } = *self;
+        JobTerms { spot, max_runtime_seconds, max_wait_seconds, keep_alive_seconds }
     }
 
     /// Returns all instance choices.

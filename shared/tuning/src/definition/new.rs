@@ -28,7 +28,7 @@ impl Definition {
             strategy: Strategy::Independent,
             objective: Objective::Maximize,
             space,
-            other_spaces: Vec::new(),
+            others: Vec::new(),
             sampler: SamplerKind::Random,
             initial: Vec::new(),
             warm_start: None,

@@ -6,12 +6,13 @@ use hyperband::plan::BracketPlan;
 use search::Space;
 
 use super::Definition;
-use crate::unit::ids::{BracketId, DefinitionId, TrialId, count};
+use super::job_shape::{JobTerms, OtherDefinition};
+use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, SizeId, TrialId, count};
 
 impl Definition {
     /// Returns whether the request has several training job definitions.
     pub fn has_definitions(&self) -> bool {
-        !self.other_spaces.is_empty()
+        !self.others.is_empty()
     }
 
     /// Returns the training job definitions.
@@ -21,7 +22,7 @@ impl Definition {
 
     /// Returns the number of training job definitions.
     pub fn definition_count(&self) -> usize {
-        self.other_spaces.len().saturating_add(1)
+        self.others.len().saturating_add(1)
     }
 
     /// Returns the training job definition of a trial.
@@ -46,7 +47,29 @@ impl Definition {
 
     /// Returns the search space of a training job definition.
     pub fn space_of(&self, of: DefinitionId) -> &Space {
-        of.index().checked_sub(1).and_then(|other| self.other_spaces.get(other)).unwrap_or(&self.space)
+        self.other(of.index()).map_or(&self.space, |other| &other.space)
+    }
+
+    /// Returns the terms of the jobs of a cluster size; with several training job definitions, those of its definition.
+    pub fn terms(&self, size: SizeId) -> JobTerms {
+        self.other(size.index()).map_or(self.job.terms(), |other| other.terms)
+    }
+
+    /// Returns the terms of the jobs on an instance choice.
+    pub fn terms_on(&self, choice: ChoiceId) -> JobTerms {
+        self.terms(self.job.size(choice))
+    }
+
+    fn other(&self, definition: usize) -> Option<&OtherDefinition> {
+        self.others.get(definition.checked_sub(1)?)
+    }
+
+    /// Adds the training job definition of another tuning as a further one.
+    pub fn join(&mut self, other: Self) {
+        let choices = other.job.choices().map(|choice| other.job.instances(choice));
+        self.job.definitions.push(ChoiceId::at(self.job.choices().count()));
+        self.job.fallbacks.extend(choices);
+        self.others.push(OtherDefinition { terms: other.job.terms(), space: other.space });
     }
 
     /// Returns a bracket of a training job definition, by its place in the plan.

@@ -159,7 +159,7 @@ impl Work {
 
 /// Returns the running times for a job.
 pub fn runtime(definition: &Definition, state: &State, work: Work) -> Runtime {
-    let user = definition.job.max_runtime_seconds;
+    let user = definition.terms(work.size).max_runtime_seconds;
     // A shorter limit lets a small cap start more jobs. Where nothing limits the money, it would only end slow
     // configurations.
     let is_limited = state.money.ledger.cap.is_some() || state.money.ledger.granted.is_some();

@@ -208,7 +208,7 @@ fn further_attempt(
             (trial.retries < definition.settings.max_interruptions).then_some((RetryWhy::ServiceError, wait))
         }
         JobEnd::MaxRuntime => {
-            let cut = job.order.limits.max_runtime_seconds < definition.job.max_runtime_seconds;
+            let cut = job.order.limits.max_runtime_seconds < definition.terms(size).max_runtime_seconds;
             cut.then_some((RetryWhy::RuntimeCutTooShort, Millis::ZERO))
         }
         JobEnd::Completed | JobEnd::Stopped | JobEnd::AlgorithmError => None,

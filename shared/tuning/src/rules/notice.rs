@@ -75,7 +75,12 @@ fn level(definition: &Definition, state: &State, cap: MicroUsd) -> u32 {
         let shortest = Work::of_rung(definition, BracketId(0), RungId(0), size);
         let Runtime { least, usual, .. } = runtime(definition, state, shortest);
         let choice = definition.job.choices_of(size).next().unwrap_or_default();
-        crate::quote::worst_case(definition, state, definition.limits_for(least.unwrap_or(usual)), choice)
+        crate::quote::worst_case(
+            definition,
+            state,
+            definition.limits_for(least.unwrap_or(usual), size),
+            choice,
+        )
     };
     let next = definition.job.all_sizes().map(next).min().unwrap_or(MicroUsd::ZERO);
     let beyond = |percent: u32| {

@@ -37,8 +37,8 @@ pub(crate) const RELEASE: Rule = Rule {
 /// Keeps the instances of an ordered job after its end, if the request asks for it, another job may take them, and the
 /// cap allows it.
 pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
-    let seconds = definition.job.keep_alive_seconds;
     let Ruling::Order(Order::Start { limits, reservation, launch, .. }) = start else { return };
+    let seconds = definition.terms_on(launch.instances).keep_alive_seconds;
     if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.money.grants.denied.is_some()
     {
         return;

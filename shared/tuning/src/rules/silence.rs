@@ -98,7 +98,7 @@ fn longest_silence(definition: &Definition, state: &State, size: SizeId) -> Opti
         Silence::Never => None,
         Silence::After(seconds) => Some(Millis::from_seconds(seconds)),
         Silence::Adaptive => {
-            let half = Millis::from_seconds(definition.job.max_runtime_seconds).half();
+            let half = Millis::from_seconds(definition.terms(size).max_runtime_seconds).half();
             let untimed = half.max(MIN_SILENCE_UNTIMED);
             let timed =
                 usual(definition, state, size).map(|(epoch, startup)| epoch * SILENCE_EPOCHS + startup * 3);

@@ -100,7 +100,7 @@ impl Capacity {
 
     /// Records the latest answer about the quota of a job; `None` = the job was accepted.
     pub(crate) fn note_quota(&mut self, definition: &Definition, order: &Ordered, answer: Option<&str>) {
-        if definition.job.spot && order.on_demand {
+        if definition.terms_on(order.instances).spot && order.on_demand {
             return;
         }
         let choice = order.instances;
@@ -282,7 +282,7 @@ fn is_below_need(answer: &str) -> bool {
 
 /// Returns whether the trial of a job continues on demand when spot capacity fails.
 pub(crate) fn falls_back(definition: &Definition, job: &Job) -> bool {
-    definition.job.spot && definition.spot_fallback && !job.order.on_demand
+    definition.terms_on(job.order.instances).spot && definition.spot_fallback && !job.order.on_demand
 }
 
 /// Returns the instance choice for the next job of a cluster size: the first that does not lack capacity, if possible

@@ -72,7 +72,7 @@ impl Search {
     pub(crate) fn new(definition: &Definition) -> Self {
         Self {
             joined: vec![0; definition.brackets().count()],
-            other_histories: vec![History::default(); definition.other_spaces.len()],
+            other_histories: vec![History::default(); definition.others.len()],
             ..Self::default()
         }
     }

@@ -4,6 +4,7 @@
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError};
 use tuning::log::fact::{Fact, JobPhase, Recorded};
+use tuning::unit::ids::SizeId;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
 
@@ -178,10 +179,10 @@ fn a_spot_job_waits_as_long_as_it_may_run_within_bounds_and_the_user_s_wait() {
     let mut definition = jobs(9, 1);
     definition.job.spot = true;
     definition.job.max_wait_seconds = Some(4_000);
-    assert_eq!(definition.limits_for(30).max_wait_seconds, Some(30 + 120));
-    assert_eq!(definition.limits_for(270).max_wait_seconds, Some(270 + 270));
-    assert_eq!(definition.limits_for(1_000).max_wait_seconds, Some(1_000 + 900));
-    assert_eq!(definition.limits_for(3_600).max_wait_seconds, Some(4_000));
+    assert_eq!(definition.limits_for(30, SizeId::default()).max_wait_seconds, Some(30 + 120));
+    assert_eq!(definition.limits_for(270, SizeId::default()).max_wait_seconds, Some(270 + 270));
+    assert_eq!(definition.limits_for(1_000, SizeId::default()).max_wait_seconds, Some(1_000 + 900));
+    assert_eq!(definition.limits_for(3_600, SizeId::default()).max_wait_seconds, Some(4_000));
     let run = check(&capped(definition, 9), &[], &[submitted()], &["start 0-0-1"]);
     assert_eq!(run.state.money.ledger.reserved.0, (4_000 + 120 + 180) * SECOND, "the wait bounds the bill");
 }

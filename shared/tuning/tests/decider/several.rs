@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use search::{Domain, Parameter, Space};
-use tuning::definition::{Definition, Instances, Scheduling};
+use tuning::definition::{Definition, JobShape, Scheduling};
 use tuning::log::fact::JobEnd;
 use tuning::log::ruling::{Order, Ruling, SearchRuling};
-use tuning::unit::ids::{ChoiceId, DefinitionId};
+use tuning::unit::ids::DefinitionId;
 use tuning::unit::money::{MicroUsd, Rate};
 
 use crate::histories::{definitions, faults};
@@ -19,10 +19,10 @@ use crate::support::world::World;
 
 /// Adds a definition with the same space, whose jobs have `count` instances.
 fn with(mut definition: Definition, count: u32) -> Definition {
+    let mut other = Definition { others: Vec::new(), ..definition.clone() };
     let rate = Some(Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 });
-    definition.job.definitions.push(ChoiceId::at(definition.job.choices().count()));
-    definition.job.fallbacks.push(Instances { count, volume_gib: 0, rate });
-    definition.other_spaces.push(definition.space.clone());
+    other.job = JobShape { instance_count: count, ..JobShape::new(rate, other.job.max_runtime_seconds) };
+    definition.join(other);
     definition
 }
 
@@ -55,6 +55,37 @@ fn a_trial_runs_on_the_instances_of_its_definition() {
         .collect();
     assert_eq!(live, [(0, 1, 1), (1, 3, 3), (2, 1, 1), (3, 3, 3)]);
     assert_eq!(run.state.money.ledger.reserved, MicroUsd(8 * WORST_CASE));
+}
+
+/// "each definition has its own StoppingCondition"
+#[test]
+fn the_jobs_of_a_definition_have_its_time_limits_and_capacity() {
+    let mut definition = with(with(jobs(20, 6), 1), 1);
+    definition.spot_fallback = true;
+    let long = definition.job.max_runtime_seconds;
+    (definition.others[0].terms.spot, definition.others[0].terms.max_wait_seconds) = (true, Some(long + 300));
+    definition.others[1].terms.max_runtime_seconds = 60;
+    definition.others[1].terms.keep_alive_seconds = 600;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    let limits = |run: &Run, trial: u32| {
+        let limits =
+            run.state.jobs().filter(|(key, ..)| key.trial.0 == trial).map(|(_, _, job)| job.order.limits);
+        let all: Vec<_> = limits
+            .map(|one| (one.max_runtime_seconds, one.max_wait_seconds.is_some(), one.keep_alive_seconds))
+            .collect();
+        all
+    };
+    assert_eq!(limits(&run, 0), [(long, false, 0)]);
+    assert_eq!(limits(&run, 1), [(long, true, 0)]);
+    assert_eq!(limits(&run, 2), [(60, false, 600)]);
+    // Only the jobs of the second one continue on demand.
+    run.take(&[described(20, job(0), JobEnd::CapacityError, 0), described(21, job(1), JobEnd::MaxWait, 0)]);
+    run.take(&[time_passed(22)]);
+    assert_eq!(limits(&run, 1), [(long, false, 0)]);
+    // The limit of the third one was its own, so its job is not tried again with a longer one.
+    run.take(&[described(90, job(2), JobEnd::MaxRuntime, 60)]);
+    assert_eq!(limits(&run, 2), []);
 }
 
 #[test]
@@ -125,7 +156,7 @@ fn a_definition_whose_combinations_are_used_up_gets_no_more_trials() {
     let mut definition = with(random(12, 1), 1);
     let values = vec!["a".to_owned(), "b".to_owned()];
     let domain = Domain::Categorical { values };
-    definition.other_spaces = vec![Space::new(vec![Parameter { name: "kind".to_owned(), domain }]).unwrap()];
+    definition.others[0].space = Space::new(vec![Parameter { name: "kind".to_owned(), domain }]).unwrap();
     let mut world = World::perfect(&definition);
     world.play();
     let of = |of: u32| world.run.state.search.started(&definition, DefinitionId(of));

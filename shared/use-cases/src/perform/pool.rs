@@ -82,7 +82,8 @@ where
 fn retained(definition: &Definition, description: &Description, now: Time) -> Option<Retained> {
     let Some(pool) = &description.warm_pool else {
         // The service may show a warm pool late. Long after its maximum lifetime, none exists.
-        let seconds = definition.job.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
+        let kept = definition.job.all_sizes().map(|size| definition.terms(size).keep_alive_seconds).max();
+        let seconds = kept.unwrap_or(0).saturating_add(POOL_ALLOWANCE_SECONDS);
         let over = now >= description.ended? + Millis::from_seconds(seconds);
         return over.then_some(Retained::Seconds(0));
     };

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tuning::definition::{
     self, Allowances, BestBuy, Definition, EpochRule, Instances, JobShape, Limits, Scheduling, Silence,
 };
+use tuning::unit::ids::ChoiceId;
 use tuning::unit::limits::{MAX_RANKED_LINES, MAX_TRAINING_JOBS};
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
@@ -60,8 +61,8 @@ impl Request {
     ) -> Result<Definition, RequestError> {
         let each = self.definitions().map(|one| one.of_one(created, incarnation, prices));
         let mut each = each.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let Some(first) = each.next() else { return self.of_one(created, incarnation, prices) };
-        let definition = Self::join(first, each);
+        let Some(mut definition) = each.next() else { return self.of_one(created, incarnation, prices) };
+        each.for_each(|other| definition.join(other));
         if let Some(cap) = definition.cap {
             self.check_cap(&definition, cap)?;
         }
@@ -160,10 +161,12 @@ impl Request {
             return Ok(());
         }
         let cents = least.0.div_ceil(10_000);
-        let limits = definition.limits_for(definition.job.max_runtime_seconds);
+        let cost =
+            |choice| definition.worst_case(definition.longest_limits(definition.job.size(choice)), choice);
         let choices = self.instance_choices().into_iter().zip(definition.job.choices());
-        let dearest = choices.max_by_key(|(_, choice)| definition.worst_case(limits, *choice));
-        let dearest = dearest.map_or(self.first_choice(), |(choice, _)| choice);
+        let dearest = choices.max_by_key(|(_, choice)| cost(*choice));
+        let (dearest, choice) = dearest.unwrap_or((self.first_choice(), ChoiceId::default()));
+        let own = self.definitions().nth(definition.job.size(choice).index()).unwrap_or(self);
         let jobs = if self.refits() { "a training job and of the refit" } else { "a single training job" };
         let message = format!(
             "Invalid MaxCostUsd {cap}: expected at least {}.{:02}, the maximum cost of {jobs} ({} x {} at its time \
@@ -175,8 +178,8 @@ impl Request {
             dearest.instance_type,
             definition.job.allowances.startup_seconds,
             definition.job.allowances.stop_seconds(),
-            self.longest_limit(),
-            self.max_wait_seconds().filter(|_| self.is_spot()).unwrap_or(self.max_runtime_seconds()),
+            own.longest_limit(),
+            own.max_wait_seconds().filter(|_| own.is_spot()).unwrap_or(own.max_runtime_seconds()),
         );
         Err(RequestError::field("Controller.MaxCostUsd", &message))
     }

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use tuning::definition::Definition;
 use tuning::unit::ids::{ChoiceId, DefinitionId, TrialId};
 
 use super::{DEFINITION, Request, Strategy, Violation};
@@ -23,13 +22,9 @@ pub(crate) const MOVED: [(&str, &str); 2] =
 type Shown = fn(&Request) -> String;
 
 /// What all definitions must set alike.
-const ALIKE: [(&str, Shown); 8] = [
+const ALIKE: [(&str, Shown); 4] = [
     ("TuningObjective.MetricName", |one| one.objective_metric().to_owned()),
     ("TuningObjective.Type", |one| format!("{:?}", one.objective())),
-    ("StoppingCondition.MaxRuntimeInSeconds", |one| one.max_runtime_seconds().to_string()),
-    ("StoppingCondition.MaxWaitTimeInSeconds", |one| shown(one.max_wait_seconds())),
-    ("EnableManagedSpotTraining", |one| one.is_spot().to_string()),
-    ("KeepAlivePeriodInSeconds", |one| one.keep_alive_seconds().to_string()),
     ("StaticHyperParameters: the number of epochs", |one| {
         shown(one.hyperband().and_then(|hyperband| hyperband.max_resource))
     }),
@@ -160,17 +155,6 @@ impl Request {
     /// Returns `DefinitionName` of each element of a list of training job definitions.
     pub fn definition_names(&self) -> impl Iterator<Item = &str> {
         self.definition_list().iter().filter_map(|definition| definition.get("DefinitionName")?.as_str())
-    }
-
-    /// Adds the spaces and the instance choices of the further definitions to the definition of the first.
-    pub(super) fn join(mut first: Definition, others: impl Iterator<Item = Definition>) -> Definition {
-        for other in others {
-            let choices = other.job.choices().map(|choice| other.job.instances(choice));
-            first.job.definitions.push(ChoiceId::at(first.job.choices().count()));
-            first.job.fallbacks.extend(choices);
-            first.other_spaces.push(other.space);
-        }
-        first
     }
 
     /// Returns the violations of a request with a list of definitions: those of the list and, by `rules`, of each
