@@ -6,7 +6,7 @@
 mod costs;
 mod jobs;
 mod listed;
-mod overall;
+pub(crate) mod overall;
 mod training;
 
 use std::path::PathBuf;

@@ -16,6 +16,7 @@ use tuning::log::fact::{JobKey, Recorded};
 use tuning::scheduler::Parked;
 use tuning::state::State;
 use tuning::unit::ids::TrialId;
+use wire::describe::TrainingJobSummary;
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
 use wire::request::Request;
@@ -70,6 +71,8 @@ pub struct Tuning {
     patterns: Vec<Option<MetricPattern>>,
     /// ARN of the principal that submitted the tuning; `None` = unknown.
     pub submitter: Option<String>,
+    /// The best training job of the parents that another controller ran, as of the submission.
+    pub parent_best: Option<TrainingJobSummary>,
 }
 
 impl Tuning {
@@ -77,7 +80,7 @@ impl Tuning {
     pub fn new(definition: Definition, request: Request, submitter: Option<String>) -> Self {
         let pattern = |one: &Request| MetricPattern::new(&one.metric_regex()?, one.epoch_pattern()).ok();
         let patterns = request.definitions().map(pattern).collect();
-        Self { id: definition.id(), definition, request, patterns, submitter }
+        Self { id: definition.id(), definition, request, patterns, submitter, parent_best: None }
     }
 
     /// Returns what finds the objective in the log lines of a trial; `None` if the stored pattern no longer compiles.
@@ -294,5 +297,6 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
         reason: error.to_string(),
     })?;
     let request = Request::from_stored(body);
-    Ok(Tuning { id: id.to_owned(), ..Tuning::new(definition, request, stored::submitter(item)) })
+    let parent_best = stored::parent_best(item);
+    Ok(Tuning { id: id.to_owned(), parent_best, ..Tuning::new(definition, request, stored::submitter(item)) })
 }

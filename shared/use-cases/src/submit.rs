@@ -12,6 +12,7 @@ use tuning::log::fact::{Fact, Recorded};
 use tuning::money::grants::month_of;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
+use wire::describe::TrainingJobSummary;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError, name_taken};
@@ -52,13 +53,14 @@ fn sized(request: &Request) -> Result<String, SubmitError> {
     Ok(text)
 }
 
-/// Returns the warm start of a request, whose JSON is `text`.
+/// Returns the warm start of a request, whose JSON is `text`, and the best training job of the parents that another
+/// controller ran.
 async fn warm_start<T: Table>(
     sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     text: &str,
-) -> Result<Option<WarmStart>, SubmitError> {
+) -> Result<Option<(WarmStart, Option<TrainingJobSummary>)>, SubmitError> {
     let row = stored::meta_row(definition, text).size_bytes();
     let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
     parents::warm_start(sources, request, definition, room).await
@@ -146,13 +148,16 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
             definition.grants = true;
         }
         let sources = Sources { store: &self.store, others: self.other_tunings.as_deref(), submitter };
-        definition.warm_start = warm_start(&sources, &request, &definition, &text).await?;
+        let started = warm_start(&sources, &request, &definition, &text).await?;
+        let (warm_start, parent_best) = started.unzip();
+        definition.warm_start = warm_start;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
         let submitter = submitter.arn.map(str::to_owned);
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
         let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());
+        let meta = stored::with_parent_best(meta, parent_best.flatten().as_ref());
         if meta.size_bytes() > MAX_ITEM_BYTES {
             return Err(RequestError::field(
                 "",

@@ -45,6 +45,7 @@ pub use price::{PRICE, PriceRow};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
 pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};
 
+use crate::describe::TrainingJobSummary;
 use crate::item::{EXPIRES_AT, Item, Key};
 
 /// Version of every row that this release writes.
@@ -281,6 +282,19 @@ pub fn with_submitter(row: Item, submitter: Option<&str>) -> Item {
 /// Returns the ARN of the principal in a row of the index or with a definition.
 pub fn submitter(row: &Item) -> Option<String> {
     row.text("submitter").map(str::to_owned)
+}
+
+/// Returns the row of a definition with the best training job of the parents that another controller ran.
+pub fn with_parent_best(row: Item, best: Option<&TrainingJobSummary>) -> Item {
+    match best.map(serde_json::to_string) {
+        Some(Ok(best)) => row.with("parent_best", best),
+        Some(Err(_)) | None => row,
+    }
+}
+
+/// Returns the best training job of the parents that another controller ran, in the row of a definition.
+pub fn parent_best(row: &Item) -> Option<TrainingJobSummary> {
+    serde_json::from_str(row.text("parent_best")?).ok()
 }
 
 /// Reads the definition and the request (JSON text) in a row.

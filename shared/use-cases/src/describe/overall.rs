@@ -1,6 +1,6 @@
 //! `OverallBestTrainingJob`: the best training job of a tuning and of the parents that it started from.
 
-use hyperband::ranking::improves;
+use hyperband::ranking::{Direction, improves};
 use search::WarmStartType;
 use wire::describe::{TrainingJobSummary, TuningJob};
 
@@ -20,13 +20,14 @@ pub(super) async fn best<T: Table>(
     let Some((WarmStartType::IdenticalDataAndAlgorithm, parents)) = loaded.tuning.request.warm_start() else {
         return Ok(None);
     };
-    let value = |job: &TrainingJobSummary| job.final_objective.as_ref().map(|last| last.value);
     let direction = loaded.tuning.definition.direction();
     let named = |job: TrainingJobSummary, name: &str| TrainingJobSummary {
         tuning_job_name: Some(name.to_owned()),
         ..job
     };
-    let mut best = job.best_training_job.clone().map(|best| named(best, &job.base.name));
+    let of_others = loaded.tuning.parent_best.clone();
+    let own = job.best_training_job.clone().map(|best| named(best, &job.base.name));
+    let mut all: Vec<_> = own.into_iter().chain(of_others).collect();
     for name in parents {
         let row = match lookup::find(store, name).await {
             Ok(row) => row,
@@ -38,14 +39,21 @@ pub(super) async fn best<T: Table>(
             continue;
         }
         let Some(parent) = store.load(&row.id).await? else { continue };
-        let Some(other) = best_training_job(&parent, place) else { continue };
-        let is_better = match (value(&other), best.as_ref().and_then(value)) {
-            (Some(new), Some(old)) => improves(direction, new, old),
-            (new, old) => new.is_some() && old.is_none(),
-        };
-        if is_better {
-            best = Some(named(other, parent.tuning.request.name()));
-        }
+        all.extend(best_training_job(&parent, place).map(|other| named(other, parent.tuning.request.name())));
     }
-    Ok(best.map(Box::new))
+    Ok(all.into_iter().reduce(|best, other| best_of(best, other, direction)).map(Box::new))
+}
+
+/// Returns the better one of two training jobs; of equal ones, the first.
+pub(crate) fn best_of(
+    first: TrainingJobSummary,
+    other: TrainingJobSummary,
+    direction: Direction,
+) -> TrainingJobSummary {
+    let value = |job: &TrainingJobSummary| job.final_objective.as_ref().map(|last| last.value);
+    let is_better = match (value(&other), value(&first)) {
+        (Some(new), Some(old)) => improves(direction, new, old),
+        (new, old) => new.is_some() && old.is_none(),
+    };
+    if is_better { other } else { first }
 }

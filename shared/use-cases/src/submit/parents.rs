@@ -12,10 +12,12 @@ use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
 use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
+use wire::describe::{JobController, TrainingJobSummary};
 use wire::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 use wire::stored;
 
 use super::{SubmitError, Submitter};
+use crate::describe::overall::best_of;
 use crate::lookup::{self, LookupError};
 use crate::ports::table::{Pages, Query, Table};
 use crate::ports::{OtherTunings, OtherTuningsError};
@@ -40,16 +42,19 @@ struct Ended {
     instance_count: u32,
     /// The configuration and the best known value of each trial that has a value and did not fail.
     trials: Vec<(Configuration, f64)>,
+    /// Its best training job, if another controller ran it.
+    best: Option<TrainingJobSummary>,
 }
 
 /// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
-/// all observations may take.
+/// all observations may take. With the same data and algorithm, also returns the best training job of the parents that
+/// another controller ran: such a parent is not in the table.
 pub(super) async fn warm_start<T: Table>(
     sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     room: usize,
-) -> Result<Option<WarmStart>, SubmitError> {
+) -> Result<Option<(WarmStart, Option<TrainingJobSummary>)>, SubmitError> {
     let known = request.known_result_count() > 0;
     let given = request.warm_start();
     if given.is_none() && !known {
@@ -83,7 +88,10 @@ pub(super) async fn warm_start<T: Table>(
         names.push(KNOWN_RESULTS.to_owned());
         parents.push(results.at_most(most, maximize));
     }
-    Ok(Some(WarmStart { kind, names, parents }))
+    let bests = tunings.into_iter().filter_map(|tuning| tuning.best);
+    let best = bests.reduce(|best, other| best_of(best, other, definition.direction()));
+    let best = best.filter(|_| kind == WarmStartType::IdenticalDataAndAlgorithm);
+    Ok(Some((WarmStart { kind, names, parents }, best)))
 }
 
 /// Returns the parents of a request, or why one cannot be its parent.
@@ -105,7 +113,8 @@ async fn of_request<T: Table>(
         });
         let found = checked.map_err(|message| wrong(index, &message))?;
         let trials = sources.trials(&found, name, jobs).await?;
-        parents.push(Ended { request: found.request, instance_count: found.instance_count, trials });
+        let Found { request, instance_count, best, .. } = found;
+        parents.push(Ended { request, instance_count, trials, best });
     }
     Ok(parents)
 }
@@ -177,6 +186,8 @@ struct Found<'a> {
     status: String,
     request: Request,
     instance_count: u32,
+    /// Its best training job, if another controller ran it.
+    best: Option<TrainingJobSummary>,
     source: Source<'a>,
 }
 
@@ -214,6 +225,7 @@ impl<'a, T: Table> Sources<'a, T> {
             status: head.status.as_str().to_owned(),
             request: tuning.request.clone(),
             instance_count: tuning.definition.job.instance_count,
+            best: None,
             source: Source::Own(tuning),
         }))
     }
@@ -229,9 +241,10 @@ impl<'a, T: Table> Sources<'a, T> {
             fixed.and_then(Value::as_object_mut).map(|fixed| fixed.remove(OBJECTIVE_HYPERPARAMETER));
         }
         let status = description["HyperParameterTuningJobStatus"].as_str().unwrap_or_default().to_owned();
+        let best = best_job(name, &description);
         let request = Request::from_stored(description);
         let instance_count = request.instance_choices().first().map_or(1, |choice| choice.count);
-        Ok(Some(Found { status, request, instance_count, source: Source::Other(others) }))
+        Ok(Some(Found { status, request, instance_count, best, source: Source::Other(others) }))
     }
 
     async fn trials(
@@ -248,6 +261,15 @@ impl<'a, T: Table> Sources<'a, T> {
             }
         }
     }
+}
+
+/// Returns `BestTrainingJob` in the description of a tuning job of another controller. The members that only this controller
+/// has are empty.
+fn best_job(name: &str, description: &Value) -> Option<TrainingJobSummary> {
+    let mut job = description.get("BestTrainingJob")?.as_object()?.clone();
+    job.insert("TuningJobName".to_owned(), name.into());
+    job.insert("Controller".to_owned(), serde_json::to_value(JobController::default()).ok()?);
+    serde_json::from_value(job.into()).ok()
 }
 
 fn unread(name: &str, why: OtherTuningsError) -> SubmitError {

@@ -9,6 +9,7 @@ use tuning::definition::Definition;
 use tuning::money::grants::month_of;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
+use use_cases::describe::{Place, describe};
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::ports::{OtherTunings, OtherTuningsError, PricesError, Read};
 use use_cases::store::Store;
@@ -286,6 +287,33 @@ fn a_tuning_of_automatic_model_tuning_is_a_parent() {
     assert_eq!(warm.names, ["amt"]);
     let values: Vec<f64> = warm.parents[0].observations().iter().map(|(_, value)| *value).collect();
     assert_eq!(values, [0.75, 0.5]);
+}
+
+/// "OverallBestTrainingJob for Identical"
+#[test]
+fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() {
+    let overall = |body: &Value| {
+        let mut found = automatic("Completed", &[("0.1", 0.75)]);
+        found.description["BestTrainingJob"] = json!({
+            "TrainingJobName": "amt-007-1a2b3c4d",
+            "TrainingJobArn": "arn:aws:sagemaker:us-east-1:111122223333:training-job/amt-007-1a2b3c4d",
+            "CreationTime": 1.789e9, "TrainingStartTime": 1.789e9, "TrainingEndTime": 1_789_000_060.5,
+            "TrainingJobStatus": "Completed", "TunedHyperParameters": {"lr": "0.1"},
+            "FinalHyperParameterTuningJobObjectiveMetric": {"Type": "Maximize", "MetricName": "auc", "Value": 0.75},
+            "ObjectiveStatus": "Succeeded"
+        });
+        let table = MemoryTable::new();
+        let automatic = Some(Arc::new(Automatic(Ok(found))) as _);
+        let id = submit_beside(automatic, PriceList::new(), None, &table, body).unwrap().id();
+        let store = Store::new(Arc::new(table));
+        let place = Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api");
+        now(describe(&store, &place, &id)).unwrap().unwrap().overall_best_training_job
+    };
+    let best = overall(&child_of("amt")).unwrap();
+    assert_eq!((&*best.name, best.tuning_job_name.as_deref()), ("amt-007-1a2b3c4d", Some("amt")));
+    assert_eq!(best.ended_ms, Some(1_789_000_060_500));
+    let other_data = json!({"WarmStartConfig": {"WarmStartType": "TransferLearning"}});
+    assert_eq!(overall(&sample::with(child_of("amt"), other_data)), None);
 }
 
 #[test]
