@@ -52,6 +52,9 @@ pub struct Case {
     pub request: Value,
     /// Time of the submission, ms since the start.
     pub submit_at: i64,
+    /// Whether it starts from an ended tuning of the history, if there is one.
+    #[serde(default)]
+    pub has_parent: bool,
     /// Time at which the user stops the tuning, ms since the start.
     pub stop_at: Option<i64>,
     /// When the user stops one of its running jobs, in ms since the start.
@@ -348,6 +351,11 @@ impl Case {
                 }
                 let mut case = Self::of(&format!("sim{n}"), &choices);
                 case.submit_at = if n == 0 { 0 } else { dice.between(0, HOUR) };
+                let mut parent = Dice::new(seed, "parent", n);
+                if n > 0 && !plain && choices.definitions == 1 && !choices.grid && parent.chance(0.15) {
+                    case.has_parent = true;
+                    case.submit_at += parent.between(1, 8) * HOUR;
+                }
                 case.program_epochs = match dice.between(0, 19) {
                     0 => case.program_epochs.div_ceil(2),
                     1 => case.program_epochs * 2,
@@ -384,6 +392,7 @@ impl Case {
             name: name.to_owned(),
             request: Value::Null,
             submit_at: 0,
+            has_parent: false,
             stop_at: None,
             stop_jobs_at: Vec::new(),
             looks_at: Vec::new(),

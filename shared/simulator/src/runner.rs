@@ -208,7 +208,7 @@ impl Runner {
         let mut world = lock(&self.world);
         let (start, safety) = (world.start, world.plan.safety_ms);
         let mut first = vec![(start, Event::Sweep), (start + safety, Event::FaultsEnd)];
-        let mut bound = 12 * HOUR;
+        let mut bound = 12 * HOUR + world.cases.iter().map(|case| case.submit_at).max().unwrap_or(0);
         for (index, case) in world.cases.iter().enumerate() {
             first.push((start + case.submit_at, Event::Submit(index)));
             first.extend(case.stop_at.map(|at| (start + at, Event::UserStop(index))));

@@ -192,15 +192,17 @@ impl Best {
 
     fn simpler_case(&mut self, index: usize) {
         self.try_change(|run| run.cases[index].stop_at = None);
+        self.try_change(|run| run.cases[index].has_parent = false);
         self.try_change(|run| {
             let case = &mut run.cases[index];
             case.stop_at = case.stop_at.map(|at| at - case.submit_at);
             case.submit_at = 0;
         });
         self.try_change(|run| {
-            let Case { submit_at, stop_at, changes, name, choices, .. } = &run.cases[index];
-            let (submit_at, stop_at, changes) = (*submit_at, *stop_at, changes.clone());
-            run.cases[index] = Case { submit_at, stop_at, changes, ..Case::of(name, choices) };
+            let Case { submit_at, has_parent, stop_at, changes, name, choices, .. } = &run.cases[index];
+            let (submit_at, has_parent, stop_at, changes) =
+                (*submit_at, *has_parent, *stop_at, changes.clone());
+            run.cases[index] = Case { submit_at, has_parent, stop_at, changes, ..Case::of(name, choices) };
         });
         for change in (0..self.run.cases[index].changes.len()).rev() {
             self.try_change(|run| _ = run.cases[index].changes.remove(change));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tuning::definition::Definition;
 use tuning::log::fact::JobKey;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
@@ -17,16 +18,18 @@ use use_cases::perform::{ABANDONED, ActionBatch, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, Silence, Sweeper};
+use wire::request::Request;
 
 use super::look;
 use super::{Outcome, Ports, Process, Running, Task};
+use crate::check::Book;
 use crate::plan::{Logs, Starts};
 use crate::site::Function;
 use crate::tally::InvocationResult;
-use crate::world::lock;
 use crate::world::queue::{Consumer, Record, What};
 use crate::world::stream::event_of;
 use crate::world::watch::STACK;
+use crate::world::{World, lock};
 
 /// The first wait of a deferred action, in ms, as deployed.
 const DEFER: Millis = Millis::from_seconds(5);
@@ -95,7 +98,7 @@ pub(super) fn invoke(process: Process, task: &Task, batch: Option<&[Record]>) ->
 }
 
 fn submit(process: Process, case: usize) -> Running {
-    let body = lock(&process.port.world).cases[case].request.to_string();
+    let (body, parent) = request(&lock(&process.port.world), case);
     Box::pin(async move {
         let Process { store, port, .. } = &process;
         let use_case = Submit {
@@ -107,6 +110,12 @@ fn submit(process: Process, case: usize) -> Running {
             guardrails: Guardrails::default(),
         };
         let outcome = match use_case.submit(body.as_bytes()).await {
+            Ok(definition) if parent.is_some() && !has_observations(&definition) => {
+                let mut world = lock(&port.world);
+                let now = world.now;
+                world.check.violation(now, &format!("{} has no observations of {parent:?}", definition.name));
+                Outcome::Done
+            }
             // An earlier attempt may have succeeded although its response was lost.
             Ok(_) | Err(SubmitError::NameTaken(_)) => Outcome::Done,
             Err(SubmitError::Request(error)) => {
@@ -126,6 +135,35 @@ fn submit(process: Process, case: usize) -> Running {
         };
         (process, outcome)
     })
+}
+
+/// Returns the body of a request and the parent in it: the first ended tuning with a result that can be one.
+fn request(world: &World, case: usize) -> (String, Option<String>) {
+    let case = &world.cases[case];
+    let own = Request::from_stored(case.request.clone());
+    let books = world.check.books.values().filter(|_| case.has_parent);
+    let can_be = |book: &&Book| {
+        let request = Request::from_stored(book.case.request.clone());
+        let name = &book.case.name;
+        let has_result = book.ended.is_some() && book.replica.results.best.is_some();
+        // A result on another number of instances is outside the ranges.
+        let has_sizes = book.case.choices.sizes == case.choices.sizes;
+        *name != case.name && has_result && has_sizes && own.check_parent(name, &request).is_ok()
+    };
+    let parent = books.filter(can_be).map(|book| book.case.name.clone()).next();
+    let mut body = case.request.clone();
+    if let Some(parent) = &parent {
+        body["WarmStartConfig"] = json!({
+            "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": parent}],
+            "WarmStartType": "TransferLearning",
+        });
+    }
+    (body.to_string(), parent)
+}
+
+fn has_observations(definition: &Definition) -> bool {
+    let warm_start = definition.warm_start.iter();
+    warm_start.flat_map(|warm| &warm.parents).any(|parent| !parent.observations().is_empty())
 }
 
 fn user_stop(process: Process, case: usize) -> Running {
