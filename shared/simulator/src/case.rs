@@ -43,6 +43,18 @@ pub enum Rungs {
     Synchronous,
 }
 
+/// The time limits and the capacity of the jobs of all training job definitions but the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum OwnTerms {
+    /// Those of the first.
+    #[default]
+    Same,
+    /// Half of the time limit, on demand, without kept instances.
+    Shorter,
+    /// Twice the time limits. Where the first is on demand, the second is on spot instances, and the third keeps instances.
+    Longer,
+}
+
 /// A tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
@@ -128,9 +140,9 @@ pub struct Choices {
     /// Number of training job definitions (`TrainingJobDefinitions`). 1 = `TrainingJobDefinition`.
     #[serde(default = "one")]
     pub definitions: u32,
-    /// Whether the jobs of further definitions run on demand, with half of the time limit, and keep no instances.
+    /// The time limits and the capacity of the jobs of further definitions.
     #[serde(default)]
-    pub own_terms: bool,
+    pub own_terms: OwnTerms,
     /// Whether the account's quotas allow only jobs of the smallest cluster size, or of the first definition.
     #[serde(default)]
     pub small_quota: bool,
@@ -199,7 +211,7 @@ impl Choices {
             others: Vec::new(),
             sizes: Vec::new(),
             definitions: 1,
-            own_terms: false,
+            own_terms: OwnTerms::Same,
             small_quota: false,
             refit: false,
             keep_alive_seconds: 0,
@@ -215,7 +227,7 @@ impl Choices {
 
     /// Returns the longest duration of a job, in seconds.
     fn job_seconds_max(&self) -> i64 {
-        let runs = self.max_wait_seconds.unwrap_or(self.max_runtime_seconds) + 600;
+        let runs = self.longest_seconds() + 600;
         runs + self.max_pending_seconds.unwrap_or(0)
     }
 
@@ -326,7 +338,7 @@ impl Choices {
             self.definitions = definitions.count(2, 3);
             (self.sizes, self.known_results) = (Vec::new(), 0);
             self.small_quota = definitions.chance(0.2);
-            self.own_terms = definitions.chance(0.5);
+            self.own_terms = definitions.pick(&[OwnTerms::Same, OwnTerms::Shorter, OwnTerms::Longer]);
         }
         // A refit needs one job to search and one job to train the best configuration again.
         self.refit = self.max_jobs > 1 && Dice::new(seed, "refit", n).chance(0.25);
@@ -413,8 +425,7 @@ impl Case {
                 .find(|(key, _)| *key == "no_objective")
                 .and_then(|(_, seconds)| Some(seconds.as_i64()? * 1_000)),
         };
-        let worst = case
-            .dearest(choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + case.beyond_seconds());
+        let worst = case.dearest(choices.longest_seconds() + case.beyond_seconds());
         let kept = if choices.refit { worst } else { 0 };
         // Whole cents, so that the request contains exactly this amount.
         case.cap = choices.cap_jobs.map(|jobs| (scaled(worst, jobs) + kept).div_ceil(10_000) * 10_000);

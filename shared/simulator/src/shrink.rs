@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Run;
-use crate::case::{Case, Choices, Epochs, Rungs};
+use crate::case::{Case, Choices, Epochs, OwnTerms, Rungs};
 use crate::encode::remade;
 use crate::plan::{CrashOnce, MINUTE, Order, Plan};
 use crate::report::History;
@@ -271,7 +271,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
     |choices| _ = choices.others.pop(),
     |choices| choices.small_quota = false,
     |choices| choices.sizes.clear(),
-    |choices| choices.own_terms = false,
+    |choices| choices.own_terms = OwnTerms::Same,
     |choices| choices.definitions = 1,
     |choices| choices.known_results = 0,
     |choices| choices.tolerance = None,

@@ -50,7 +50,8 @@ pub struct Definition {
     /// The search space, of the first training job definition.
     pub space: Space,
     /// The further training job definitions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    // Under the alias, earlier rows had another form: reading one fails, instead of losing definitions.
+    #[serde(default, alias = "other_spaces", skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherDefinition>,
     /// How configurations are drawn.
     pub sampler: SamplerKind,

@@ -49,8 +49,7 @@ impl Change {
             return Vec::new();
         }
         let latest = dice.pick(&[10 * MINUTE, 90 * MINUTE, 4 * HOUR]);
-        let one =
-            case.dearest(case.choices.max_wait_seconds.unwrap_or(case.choices.max_runtime_seconds) + 300);
+        let one = case.dearest(case.choices.longest_seconds() + 300);
         let count = dice.count(1, 4);
         let mut changes: Vec<Self> = Vec::new();
         for _ in 0..count {

@@ -3,7 +3,7 @@
 
 use tuning::unit::ids::{ChoiceId, TrialId};
 
-use super::{Case, Choices};
+use super::{Case, Choices, OwnTerms};
 
 /// Instance types of the choices, in their order, with the hourly prices of the request and of the price list, in
 /// micro-dollars. The second is more expensive than the first, the third cheaper.
@@ -53,16 +53,38 @@ impl Choices {
     /// Returns the running-time limit of the jobs of a training job definition, and the waiting-time limit of those on spot
     /// instances, in seconds.
     pub(super) fn limits_of(&self, definition: u32) -> (i64, Option<i64>) {
-        if self.own_terms && definition > 0 {
-            (self.max_runtime_seconds / 2, None)
-        } else {
-            (self.max_runtime_seconds, self.max_wait_seconds)
+        let (runtime, wait) = (self.max_runtime_seconds, self.max_wait_seconds);
+        match self.own_terms {
+            OwnTerms::Shorter if definition > 0 => (runtime / 2, None),
+            OwnTerms::Longer if definition > 0 => {
+                let spot = (wait.is_none() && definition == 1).then_some(runtime * 2 + 1_800);
+                (runtime * 2, wait.map(|wait| wait * 2).or(spot))
+            }
+            OwnTerms::Same | OwnTerms::Shorter | OwnTerms::Longer => (runtime, wait),
         }
     }
 
     /// Returns `KeepAlivePeriodInSeconds` of a training job definition.
     pub(super) fn keep_of(&self, definition: u32) -> u64 {
-        if self.own_terms && definition > 0 { 0 } else { self.keep_alive_seconds }
+        match self.own_terms {
+            OwnTerms::Shorter if definition > 0 => 0,
+            OwnTerms::Longer if definition > 0 => {
+                let can_keep = self.limits_of(definition).1.is_none() && self.others.is_empty();
+                if can_keep { 900 } else { 0 }
+            }
+            OwnTerms::Same | OwnTerms::Shorter | OwnTerms::Longer => self.keep_alive_seconds,
+        }
+    }
+
+    /// Returns the greatest time limit of a job of all definitions, in seconds.
+    pub(crate) fn longest_seconds(&self) -> i64 {
+        let all = (0..self.definitions).map(|of| self.limits_of(of));
+        all.map(|(runtime, wait)| wait.unwrap_or(runtime)).max().unwrap_or(0)
+    }
+
+    /// Returns the greatest `KeepAlivePeriodInSeconds` of all definitions.
+    pub(crate) fn longest_keep(&self) -> u64 {
+        (0..self.definitions).map(|of| self.keep_of(of)).max().unwrap_or(0)
     }
 
     /// Returns the instances of all choices.

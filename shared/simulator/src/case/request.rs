@@ -169,7 +169,7 @@ fn job_definition(choices: &Choices, number: u32) -> Value {
     if let Some(wait) = wait {
         stopping["MaxWaitTimeInSeconds"] = json!(wait);
     }
-    if let Some(pending) = choices.max_pending_seconds {
+    if let Some(pending) = choices.max_pending_seconds.filter(|_| wait.is_none()) {
         stopping["MaxPendingTimeInSeconds"] = json!(pending);
     }
     let mut definition = json!({

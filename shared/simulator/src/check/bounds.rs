@@ -95,8 +95,7 @@ impl Book {
     /// Checks that no new trial starts while a trial waits whose limit was cut, if the cap can pay its longest job.
     fn check_cut_trials_first(&self, new: bool) -> Result<(), String> {
         let choices = &self.case.choices;
-        let longest =
-            choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds) + self.case.beyond_seconds();
+        let longest = choices.longest_seconds() + self.case.beyond_seconds();
         let worst = self.case.dearest(longest) + self.margin;
         let refit = if choices.refit { worst } else { 0 };
         let fits = self.limits.cap.is_none_or(|cap| self.money().0 + worst + refit <= cap);

@@ -193,10 +193,10 @@ fn check_cap_is_used(world: &World, id: &str, wrong: &mut Vec<String>) {
 /// showed how long a job takes. A refit needs another one.
 fn next_job_cost(world: &World, id: &str, book: &super::Book) -> u64 {
     let choices = &book.case.choices;
-    let limit = choices.max_wait_seconds.unwrap_or(choices.max_runtime_seconds);
+    let limit = choices.longest_seconds();
     let cost = |seconds: i64| {
         let kept =
-            book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.keep_alive_seconds)).max();
+            book.case.choice_ids().map(|choice| book.keeping_cost(choice, choices.longest_keep())).max();
         book.case.dearest(seconds + book.case.beyond_seconds()) + kept.unwrap_or(0)
     };
     // After an interruption, the first line of the last run shows no start-up.

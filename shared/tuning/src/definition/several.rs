@@ -5,8 +5,8 @@
 use hyperband::plan::BracketPlan;
 use search::Space;
 
-use super::Definition;
 use super::job_shape::{JobTerms, OtherDefinition};
+use super::{Definition, JobLimits};
 use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, SizeId, TrialId, count};
 
 impl Definition {
@@ -58,6 +58,27 @@ impl Definition {
     /// Returns the terms of the jobs on an instance choice.
     pub fn terms_on(&self, choice: ChoiceId) -> JobTerms {
         self.terms(self.job.size(choice))
+    }
+
+    /// Returns the terms of the jobs of a trial.
+    pub fn terms_of(&self, trial: TrialId) -> JobTerms {
+        self.other(self.definition_of(trial).index()).map_or(self.job.terms(), |other| other.terms)
+    }
+
+    /// Returns the limits of the longest job on an instance choice, with its kept instances.
+    pub fn greatest_limits(&self, choice: ChoiceId) -> JobLimits {
+        let keep_alive_seconds = self.terms_on(choice).keep_alive_seconds;
+        JobLimits { keep_alive_seconds, ..self.longest_limits(self.job.size(choice)) }
+    }
+
+    /// Returns the choice of the first instance type whose longest jobs can cost most; one without a known price, if any.
+    pub fn dearest(&self) -> ChoiceId {
+        let firsts = self.job.all_sizes().filter_map(|size| self.job.choices_of(size).next());
+        let cost = |choice: &ChoiceId| {
+            let worst = self.worst_case(self.greatest_limits(*choice), *choice);
+            (worst.is_none(), worst, self.job.instances(*choice).count)
+        };
+        firsts.max_by_key(cost).unwrap_or_default()
     }
 
     fn other(&self, definition: usize) -> Option<&OtherDefinition> {

@@ -318,11 +318,14 @@ pub(crate) fn can_switch_instances(definition: &Definition, state: &State, trial
     trial.instance_switches < count(others().count()) && others().any(|choice| !lacks_capacity(state, choice))
 }
 
-/// Returns whether the quota for a job's instances is too small for it, and other instances may have room. A trial never
-/// moves back to a quota that is too small, so this has no bound on the moves.
+/// Returns whether the quota for a job's instances is too small for it, and other instances may have room. This has no
+/// bound on the moves: a trial moves back only while all others lack capacity. The quotas of jobs that fell back to on-demand
+/// capacity are not known.
 pub(crate) fn must_leave_small_quota(definition: &Definition, state: &State, job: &Job) -> bool {
     let used = job.order.instances;
     let capacity = &state.capacity;
     let may_have_room = |choice| !capacity.is_below_need(choice) && !lacks_capacity(state, choice);
-    capacity.is_below_need(used) && definition.job.choices_of(definition.job.size(used)).any(may_have_room)
+    let is_known = !(job.order.on_demand && definition.terms_on(used).spot);
+    let is_too_small = is_known && capacity.is_below_need(used);
+    is_too_small && definition.job.choices_of(definition.job.size(used)).any(may_have_room)
 }

@@ -188,9 +188,18 @@ proptest! {
     fn only_trials_of_one_definition_are_compared(
         definition in definitions(),
         faults in faults(),
-        synchronous in any::<bool>(),
+        (synchronous, own_terms) in any::<(bool, bool)>(),
     ) {
-        let definition = with(definition, 2);
+        let mut definition = with(definition, 2);
+        if own_terms {
+            let terms = &mut definition.others[0].terms;
+            terms.max_runtime_seconds *= 2;
+            terms.spot = !terms.spot;
+            terms.max_wait_seconds = terms.spot.then_some(8_000);
+            terms.keep_alive_seconds = if terms.spot { 0 } else { 300 };
+            let least = definition.least_cap().unwrap_or_default();
+            definition.cap = definition.cap.map(|cap| cap.max(least));
+        }
         let scheduling = if synchronous { Scheduling::Synchronous } else { Scheduling::Asynchronous };
         let definition = if faults.seed % 2 == 0 { promoting(definition, scheduling) } else { definition };
         let mut world = World::new(Run::new(&definition), faults);

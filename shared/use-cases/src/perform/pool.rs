@@ -3,7 +3,7 @@
 //! The training service sends no event when a warm pool ends, so it must be polled. A pool that may still cost money
 //! must never be reported as over, because the report frees its reservation.
 
-use tuning::definition::Definition;
+use tuning::definition::JobTerms;
 use tuning::log::fact::{Fact, JobKey};
 use tuning::log::pool::Retained;
 use tuning::unit::limits::POOL_ALLOWANCE_SECONDS;
@@ -33,7 +33,7 @@ where
     ) -> Result<Outcome, StoreError> {
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let described = self.jobs.describe(&training_job_name(id, job)).await;
-        Ok(match self.retained(&tuning.definition, described) {
+        Ok(match self.retained(tuning.definition.terms_of(job.trial), described) {
             Ok(Some(retained)) => self.pool_over(job, retained),
             Ok(None) if last => Outcome::Later("the instances are still kept".to_owned()),
             Ok(None) => {
@@ -48,7 +48,7 @@ where
         let Some(tuning) = self.store.tuning(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let name = training_job_name(id, job);
         let described = self.jobs.describe(&name).await;
-        match self.retained(&tuning.definition, described) {
+        match self.retained(tuning.definition.terms_of(job.trial), described) {
             Ok(Some(retained)) => return Ok(self.pool_over(job, retained)),
             Ok(None) => {}
             Err(outcome) => return Ok(outcome),
@@ -67,11 +67,11 @@ where
     /// Returns how long the instances were kept in total. `None` while they may still be kept.
     fn retained(
         &self,
-        definition: &Definition,
+        terms: JobTerms,
         described: Result<Description, TrainingJobsError>,
     ) -> Result<Option<Retained>, Outcome> {
         match described {
-            Ok(description) => Ok(retained(definition, &description, self.clock.now())),
+            Ok(description) => Ok(retained(terms, &description, self.clock.now())),
             // A job cannot be deleted while its instances are kept.
             Err(TrainingJobsError::NotFound(_)) => Ok(Some(Retained::Unknown)),
             Err(error) => Err(later(&error).unwrap_or_else(|| Outcome::Later(error.to_string()))),
@@ -79,11 +79,10 @@ where
     }
 }
 
-fn retained(definition: &Definition, description: &Description, now: Time) -> Option<Retained> {
+fn retained(terms: JobTerms, description: &Description, now: Time) -> Option<Retained> {
     let Some(pool) = &description.warm_pool else {
         // The service may show a warm pool late. Long after its maximum lifetime, none exists.
-        let kept = definition.job.all_sizes().map(|size| definition.terms(size).keep_alive_seconds).max();
-        let seconds = kept.unwrap_or(0).saturating_add(POOL_ALLOWANCE_SECONDS);
+        let seconds = terms.keep_alive_seconds.saturating_add(POOL_ALLOWANCE_SECONDS);
         let over = now >= description.ended? + Millis::from_seconds(seconds);
         return over.then_some(Retained::Seconds(0));
     };

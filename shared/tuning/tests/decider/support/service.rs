@@ -99,8 +99,11 @@ impl Life {
         };
         if rng.next_f64() < faults.unserved {
             let ends = [JobEnd::CapacityError, JobEnd::ServiceError];
-            life.end =
-                if definition.job.spot { JobEnd::MaxWait } else { ends[usize::from(rng.next_f64() < 0.5)] };
+            life.end = if definition.terms_of(key.trial).spot {
+                JobEnd::MaxWait
+            } else {
+                ends[usize::from(rng.next_f64() < 0.5)]
+            };
             life.end_at = now + 60_000;
             return life;
         }
