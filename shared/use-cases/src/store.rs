@@ -10,13 +10,13 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use thiserror::Error;
 use tuning::definition::{Definition, RULES_VERSION};
 use tuning::log::fact::{JobKey, Recorded};
 use tuning::scheduler::Parked;
 use tuning::state::State;
 use tuning::unit::ids::TrialId;
-use wire::describe::TrainingJobSummary;
 use wire::events::logs::MetricPattern;
 use wire::item::Item;
 use wire::request::Request;
@@ -71,8 +71,8 @@ pub struct Tuning {
     patterns: Vec<Option<MetricPattern>>,
     /// ARN of the principal that submitted the tuning; `None` = unknown.
     pub submitter: Option<String>,
-    /// The best training job of the parents that another controller ran, as of the submission.
-    pub parent_best: Option<TrainingJobSummary>,
+    /// The best training job of the parents that another controller ran, as its service described it at the submission.
+    pub parent_best: Option<Value>,
 }
 
 impl Tuning {
@@ -297,6 +297,6 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
         reason: error.to_string(),
     })?;
     let request = Request::from_stored(body);
-    let parent_best = stored::parent_best(item);
+    let parent_best = stored::parent_best(item)?;
     Ok(Tuning { id: id.to_owned(), parent_best, ..Tuning::new(definition, request, stored::submitter(item)) })
 }

@@ -6,13 +6,13 @@ mod parents;
 use std::sync::Arc;
 
 use search::WarmStart;
+use serde_json::Value;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, Recorded};
 use tuning::money::grants::month_of;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
-use wire::describe::TrainingJobSummary;
 use wire::item::MAX_ITEM_BYTES;
 use wire::names::incarnation;
 use wire::request::{PriceAnswer, Request, RequestError, name_taken};
@@ -60,7 +60,7 @@ async fn warm_start<T: Table>(
     request: &Request,
     definition: &Definition,
     text: &str,
-) -> Result<Option<(WarmStart, Option<TrainingJobSummary>)>, SubmitError> {
+) -> Result<Option<(WarmStart, Option<Value>)>, SubmitError> {
     let row = stored::meta_row(definition, text).size_bytes();
     let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
     parents::warm_start(sources, request, definition, room).await
@@ -157,7 +157,9 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
         let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());
-        let meta = stored::with_parent_best(meta, parent_best.flatten().as_ref());
+        let best = stored::with_parent_best(meta.clone(), parent_best.flatten().as_ref());
+        // The observations may have used up the room.
+        let meta = if best.size_bytes() <= MAX_ITEM_BYTES { best } else { meta };
         if meta.size_bytes() > MAX_ITEM_BYTES {
             return Err(RequestError::field(
                 "",

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 use tuning::definition::Definition;
 use tuning::log::fact::{Fact, JobKey, Recorded};
@@ -45,7 +46,6 @@ pub use price::{PRICE, PriceRow};
 pub use snapshot::{snapshot_chunks, snapshot_key_prefix, snapshot_state};
 pub use sweep::{FENCE, FullListing, LookedAt, SweepCursor, SweepRow};
 
-use crate::describe::TrainingJobSummary;
 use crate::item::{EXPIRES_AT, Item, Key};
 
 /// Version of every row that this release writes.
@@ -284,17 +284,17 @@ pub fn submitter(row: &Item) -> Option<String> {
     row.text("submitter").map(str::to_owned)
 }
 
-/// Returns the row of a definition with the best training job of the parents that another controller ran.
-pub fn with_parent_best(row: Item, best: Option<&TrainingJobSummary>) -> Item {
-    match best.map(serde_json::to_string) {
-        Some(Ok(best)) => row.with("parent_best", best),
-        Some(Err(_)) | None => row,
+/// Returns the row of a definition with the best training job of the parents that another controller ran, as JSON.
+pub fn with_parent_best(row: Item, best: Option<&Value>) -> Item {
+    match best {
+        Some(best) => row.with("parent_best", best.to_string()),
+        None => row,
     }
 }
 
-/// Returns the best training job of the parents that another controller ran, in the row of a definition.
-pub fn parent_best(row: &Item) -> Option<TrainingJobSummary> {
-    serde_json::from_str(row.text("parent_best")?).ok()
+/// Returns the JSON in a row of [`with_parent_best`].
+pub fn parent_best(row: &Item) -> Result<Option<Value>, StoredError> {
+    row.text("parent_best").map(|_| data(row, "parent_best")).transpose()
 }
 
 /// Reads the definition and the request (JSON text) in a row.

@@ -2,7 +2,8 @@
 
 use hyperband::ranking::{Direction, improves};
 use search::WarmStartType;
-use wire::describe::{TrainingJobSummary, TuningJob};
+use serde_json::Value;
+use wire::describe::{JobController, TrainingJobSummary, TuningJob};
 
 use super::{Place, best_training_job};
 use crate::lookup::{self, LookupError};
@@ -25,7 +26,7 @@ pub(super) async fn best<T: Table>(
         tuning_job_name: Some(name.to_owned()),
         ..job
     };
-    let of_others = loaded.tuning.parent_best.clone();
+    let of_others = loaded.tuning.parent_best.as_ref().and_then(of_another_controller);
     let own = job.best_training_job.clone().map(|best| named(best, &job.base.name));
     let mut all: Vec<_> = own.into_iter().chain(of_others).collect();
     for name in parents {
@@ -41,19 +42,23 @@ pub(super) async fn best<T: Table>(
         let Some(parent) = store.load(&row.id).await? else { continue };
         all.extend(best_training_job(&parent, place).map(|other| named(other, parent.tuning.request.name())));
     }
-    Ok(all.into_iter().reduce(|best, other| best_of(best, other, direction)).map(Box::new))
+    let value = |job: &TrainingJobSummary| job.final_objective.as_ref().map(|last| last.value);
+    let better = |best, other| if is_better(value(&other), value(&best), direction) { other } else { best };
+    Ok(all.into_iter().reduce(better).map(Box::new))
 }
 
-/// Returns the better one of two training jobs; of equal ones, the first.
-pub(crate) fn best_of(
-    first: TrainingJobSummary,
-    other: TrainingJobSummary,
-    direction: Direction,
-) -> TrainingJobSummary {
-    let value = |job: &TrainingJobSummary| job.final_objective.as_ref().map(|last| last.value);
-    let is_better = match (value(&other), value(&first)) {
+/// Returns a training job as another controller described it. The members that only this controller has are empty.
+fn of_another_controller(job: &Value) -> Option<TrainingJobSummary> {
+    let mut job = job.as_object()?.clone();
+    job.entry("ObjectiveStatus").or_insert_with(|| "Succeeded".into());
+    job.insert("Controller".to_owned(), serde_json::to_value(JobController::default()).ok()?);
+    serde_json::from_value(job.into()).ok()
+}
+
+/// Returns whether a value is better than another one, or the only one.
+pub(crate) fn is_better(new: Option<f64>, old: Option<f64>, direction: Direction) -> bool {
+    match (new, old) {
         (Some(new), Some(old)) => improves(direction, new, old),
         (new, old) => new.is_some() && old.is_none(),
-    };
-    if is_better { other } else { first }
+    }
 }

@@ -12,12 +12,11 @@ use tuning::log::fact::JobEnd;
 use tuning::log::reasons::StopWhy;
 use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
-use wire::describe::{JobController, TrainingJobSummary};
 use wire::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 use wire::stored;
 
 use super::{SubmitError, Submitter};
-use crate::describe::overall::best_of;
+use crate::describe::overall::is_better;
 use crate::lookup::{self, LookupError};
 use crate::ports::table::{Pages, Query, Table};
 use crate::ports::{OtherTunings, OtherTuningsError};
@@ -43,7 +42,7 @@ struct Ended {
     /// The configuration and the best known value of each trial that has a value and did not fail.
     trials: Vec<(Configuration, f64)>,
     /// Its best training job, if another controller ran it.
-    best: Option<TrainingJobSummary>,
+    best: Option<Value>,
 }
 
 /// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
@@ -54,7 +53,7 @@ pub(super) async fn warm_start<T: Table>(
     request: &Request,
     definition: &Definition,
     room: usize,
-) -> Result<Option<(WarmStart, Option<TrainingJobSummary>)>, SubmitError> {
+) -> Result<Option<(WarmStart, Option<Value>)>, SubmitError> {
     let known = request.known_result_count() > 0;
     let given = request.warm_start();
     if given.is_none() && !known {
@@ -89,7 +88,10 @@ pub(super) async fn warm_start<T: Table>(
         parents.push(results.at_most(most, maximize));
     }
     let bests = tunings.into_iter().filter_map(|tuning| tuning.best);
-    let best = bests.reduce(|best, other| best_of(best, other, definition.direction()));
+    let best = bests.reduce(|best, other| {
+        let direction = definition.direction();
+        if is_better(final_value(&other), final_value(&best), direction) { other } else { best }
+    });
     let best = best.filter(|_| kind == WarmStartType::IdenticalDataAndAlgorithm);
     Ok(Some((WarmStart { kind, names, parents }, best)))
 }
@@ -187,7 +189,7 @@ struct Found<'a> {
     request: Request,
     instance_count: u32,
     /// Its best training job, if another controller ran it.
-    best: Option<TrainingJobSummary>,
+    best: Option<Value>,
     source: Source<'a>,
 }
 
@@ -263,13 +265,15 @@ impl<'a, T: Table> Sources<'a, T> {
     }
 }
 
-/// Returns `BestTrainingJob` in the description of a tuning job of another controller. The members that only this controller
-/// has are empty.
-fn best_job(name: &str, description: &Value) -> Option<TrainingJobSummary> {
-    let mut job = description.get("BestTrainingJob")?.as_object()?.clone();
-    job.insert("TuningJobName".to_owned(), name.into());
-    job.insert("Controller".to_owned(), serde_json::to_value(JobController::default()).ok()?);
-    serde_json::from_value(job.into()).ok()
+/// Returns `BestTrainingJob` in the description of a tuning job of another controller.
+fn best_job(name: &str, description: &Value) -> Option<Value> {
+    let mut job = description.get("BestTrainingJob")?.clone();
+    job.as_object_mut()?.insert("TuningJobName".to_owned(), name.into());
+    Some(job)
+}
+
+fn final_value(job: &Value) -> Option<f64> {
+    job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"].as_f64()
 }
 
 fn unread(name: &str, why: OtherTuningsError) -> SubmitError {
