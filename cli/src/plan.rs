@@ -7,7 +7,7 @@ mod late_stops;
 mod show;
 
 use hyperband::plan::Plan;
-use tuning::definition::{Definition, JobLimits};
+use tuning::definition::Definition;
 use tuning::unit::limits::MIN_RUNTIME_SECONDS;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
@@ -90,10 +90,10 @@ pub(crate) fn uncapped(request: &Request) -> Result<Definition, RequestError> {
     Request::from_stored(body).definition(Time(0), "000000", &PriceAnswer::default())
 }
 
-pub(crate) fn job_limits(definition: &Definition) -> JobLimits {
-    let size = definition.job.size(definition.job.largest());
-    let keep_alive_seconds = definition.terms(size).keep_alive_seconds;
-    JobLimits { keep_alive_seconds, ..definition.longest_limits(size) }
+/// Returns the most that a job can cost, with its kept instances.
+fn worst_case(definition: &Definition) -> Option<MicroUsd> {
+    let dearest = definition.dearest();
+    definition.worst_case(definition.greatest_limits(dearest), dearest)
 }
 
 impl Outlook {
@@ -109,11 +109,12 @@ impl Outlook {
             .hyperband()
             .and_then(|hyperband| Brackets::compute(&request, hyperband, &definition, times));
         let jobs = hyperband.as_ref().map_or_else(|| request.max_jobs(), |brackets| brackets.jobs);
-        let worst = definition.worst_case(job_limits(&definition), definition.job.largest()).map(|one| {
+        let worst = worst_case(&definition).map(|one| {
             let all = MicroUsd(one.0.saturating_mul(u64::from(jobs)));
             (one, cap.map_or(all, |cap| cap.min(all)))
         });
-        let kept = definition.pool_worst_case(job_limits(&definition), definition.job.largest());
+        let dearest = definition.dearest();
+        let kept = definition.pool_worst_case(definition.greatest_limits(dearest), dearest);
         let kept = kept.filter(|kept| *kept > MicroUsd::ZERO && worst.is_some());
         let warnings = Vec::new();
         let mut outlook =
@@ -136,6 +137,7 @@ impl Outlook {
             found.extend(compares_nothing(&self.request));
             found.extend(cap_admits(&self.request));
             found.extend(self.cap_too_low(brackets));
+            found.extend(self.jobs_cut(brackets));
             found.extend(self.time_too_short(brackets));
             found.extend(self.startup_too_long(brackets));
             found.extend(other_at_submission(brackets));
@@ -176,23 +178,31 @@ impl Outlook {
         })
     }
 
-    fn time_too_short(&self, brackets: &Brackets) -> Option<Warning> {
-        let longest = u64::from(brackets.plan.max_resource()).saturating_mul(self.epoch_ms?);
+    /// Returns a warning for each training job definition whose time limit is too short for all epochs.
+    fn jobs_cut(&self, brackets: &Brackets) -> Vec<Warning> {
+        let Some(epoch_ms) = self.epoch_ms else { return Vec::new() };
+        let longest = u64::from(brackets.plan.max_resource()).saturating_mul(epoch_ms);
         let needed = longest.saturating_add(self.startup_ms).div_ceil(1_000);
-        let allowed = job_limits(&self.definition).max_runtime_seconds;
-        if needed > allowed {
-            return Some(Warning::new(
-                Code::JobsCutByMaxRuntime,
-                format!(
-                    "A job with all {} epochs needs {needed} s, but its time limit is {allowed} s: no trial reaches \
-                     the last epoch.",
-                    brackets.plan.max_resource()
-                ),
-                format!(
-                    "Set StoppingCondition.MaxRuntimeInSeconds to {needed} or more, or lower MaxResource."
-                ),
-            ));
-        }
+        let each = self.request.definitions().map(|one| (one.own_name(), one.max_runtime_seconds()));
+        each.filter(|(_, allowed)| needed > *allowed)
+            .map(|(name, allowed)| {
+                let warning = Warning::new(
+                    Code::JobsCutByMaxRuntime,
+                    format!(
+                        "A job with all {} epochs needs {needed} s, but its time limit is {allowed} s: no trial \
+                         reaches the last epoch.",
+                        brackets.plan.max_resource()
+                    ),
+                    format!(
+                        "Set StoppingCondition.MaxRuntimeInSeconds to {needed} or more, or lower MaxResource."
+                    ),
+                );
+                warning.of_definition(name)
+            })
+            .collect()
+    }
+
+    fn time_too_short(&self, brackets: &Brackets) -> Option<Warning> {
         let wall = brackets.own.wall_ms.div_ceil(1_000);
         let limit = self.definition.limits.max_runtime_seconds.filter(|limit| wall > *limit)?;
         Some(Warning::new(
@@ -258,11 +268,11 @@ pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
 /// Returns a warning if the cap admits fewer parallel jobs than the request asks for.
 pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let definition = uncapped(request).ok()?;
-    let (cap, worst) =
-        (request.cap().ok()??, definition.worst_case(job_limits(&definition), definition.job.largest())?);
+    let (cap, worst) = (request.cap().ok()??, worst_case(&definition)?);
+    let own = request.definitions().nth(definition.job.size(definition.dearest()).index()).unwrap_or(request);
     let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
     (at_once < parallel).then(|| {
-        Warning::new(
+        let warning = Warning::new(
             Code::CapAdmitsFewerJobs,
             format!(
                 "At first only {at_once} of {parallel} training jobs can run in parallel: each job reserves its \
@@ -272,20 +282,21 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
             ),
             format!(
                 "Set StoppingCondition.{} to the seconds that a job needs, or raise MaxCostUsd.",
-                request.longest_limit()
+                own.longest_limit()
             ),
-        )
+        );
+        warning.of_definition(own.own_name())
     })
 }
 
 /// Returns how many jobs the cap pays at once, on average: the limit of a job is near the time that it needs, once the
 /// first jobs have been timed. `None` without a cap or a price.
 fn paid_at_once(request: &Request, definition: &Definition, whole_job_ms: u64) -> Option<u32> {
-    let (cap, own) = (request.cap().ok()??, job_limits(definition));
+    let (cap, dearest) = (request.cap().ok()??, definition.dearest());
+    let size = definition.job.size(dearest);
     let needed = whole_job_ms.div_ceil(1_000).saturating_mul(MARGIN_PERCENT_USUAL).div_ceil(100);
-    let limit = needed.max(MIN_RUNTIME_SECONDS).min(own.max_runtime_seconds);
-    let largest = definition.job.largest();
-    let one = definition.worst_case(definition.limits_for(limit, definition.job.size(largest)), largest)?;
+    let limit = needed.max(MIN_RUNTIME_SECONDS).min(definition.terms(size).max_runtime_seconds);
+    let one = definition.worst_case(definition.limits_for(limit, size), dearest)?;
     Some(u32::try_from(cap.0.checked_div(one.0)?).unwrap_or(u32::MAX))
 }
 

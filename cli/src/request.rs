@@ -84,7 +84,7 @@ pub(crate) fn local_error(request: &Request, error: RequestError) -> RequestErro
     let message = format!(
         "MaxCostUsd needs a price, and this machine has no price list; set Controller.InstancePricesUsdPerHour to the \
          price of one hour, for example {{\"{}\": 0.5}}, or remove MaxCostUsd",
-        request.instance_type()
+        request.unpriced_type()
     );
     RequestError::field(PRICES, &message)
 }

@@ -7,7 +7,6 @@ mod algorithm;
 mod job;
 mod space;
 
-use serde_json::Value;
 use wire::request::Request;
 
 use crate::plan::{cap_admits, compares_nothing};
@@ -17,16 +16,20 @@ pub(crate) use space::is_rarely_small;
 
 /// Returns all warnings. A request for this machine only gets none about cost, quotas and data of AWS.
 pub(super) fn all(request: &Request, is_local: bool) -> Vec<Warning> {
-    let mut found = job::warnings(request);
+    let mut found = Vec::new();
     if !is_local {
-        found.extend(job::stack_warnings(request));
+        found.extend(job::no_cap(request));
     }
     found.extend(cap_admits(request));
     found.extend(compares_nothing(request));
     for own in request.definitions() {
-        let name = own.at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str);
-        let of_one = algorithm::warnings(own).into_iter().chain(space::warnings(own));
-        found.extend(of_one.map(|warning| warning.of_definition(name)));
+        let mut of_one = job::warnings(own);
+        if !is_local {
+            of_one.extend(job::stack_warnings(own));
+        }
+        of_one.extend(algorithm::warnings(own));
+        of_one.extend(space::warnings(own));
+        found.extend(of_one.into_iter().map(|warning| warning.of_definition(own.own_name())));
     }
     found
 }

@@ -152,7 +152,8 @@ fn own(outlook: &Outlook) -> String {
         Some((one, all)) => {
             lines.push(("worst case", format!("{} per job, {} in total ({cap})", usd(one), usd(all))));
             if let Some(kept) = outlook.kept {
-                let seconds = outlook.request.keep_alive_seconds();
+                let definition = &outlook.definition;
+                let seconds = definition.greatest_limits(definition.dearest()).keep_alive_seconds;
                 lines.push(("", format!("per job, {} of it for {seconds} s in a warm pool", usd(kept))));
             }
         }
@@ -181,7 +182,7 @@ fn expected(outlook: &Outlook, outcome: &Outcome) -> String {
 }
 
 fn missing_price(outlook: &Outlook) -> String {
-    let kind = clean(outlook.request.instance_type());
+    let kind = clean(outlook.request.unpriced_type());
     format!("set Controller.InstancePricesUsdPerHour to {{\"{kind}\": <USD per hour>}}")
 }
 

@@ -79,6 +79,48 @@ fn a_plan_names_the_definitions() {
     assert_eq!(plan["Definitions"], json!(["small", "large"]));
 }
 
+/// The plan showed the worst case of the definition with the highest price, and warned about its limit only.
+#[test]
+fn a_plan_counts_the_longest_jobs_of_each_definition() {
+    let world = World::new(QUICK);
+    let mut request = two();
+    request["Controller"]["MaxCostUsd"] = json!(100);
+    request["Controller"]["InstancePricesUsdPerHour"] = json!({"ml.local.dear": 2, "ml.local.cheap": 1});
+    for (index, kind, seconds) in [(0, "ml.local.dear", 60), (1, "ml.local.cheap", 36_000)] {
+        let definition = &mut request["TrainingJobDefinitions"][index];
+        definition["ResourceConfig"] = json!({"InstanceType": kind, "InstanceCount": 1, "VolumeSizeInGB": 1});
+        definition["StoppingCondition"] = json!({"MaxRuntimeInSeconds": seconds});
+    }
+    world.write_request("request.json", &request);
+    let times = ["--epoch-seconds", "100", "--startup-seconds", "5", "--output", "json"];
+    let plan = world.hyperband(&[&["plan", "request.json"][..], &times].concat()).with_code(0).json();
+    assert!(plan["WorstCaseJobUsd"].as_f64().unwrap() > 10.0, "{plan}");
+    let warnings = plan["Warnings"].as_array().unwrap().iter();
+    let cut: Vec<&str> = warnings
+        .filter(|warning| warning["Code"] == "JobsCutByMaxRuntime")
+        .map(|warning| warning["Message"].as_str().unwrap())
+        .collect();
+    assert!(matches!(cut[..], [one] if one.starts_with("definition 'small'")), "{cut:?}");
+}
+
+/// Warnings about spot and warm pools read the first definition only.
+#[test]
+fn check_warns_about_the_jobs_of_each_definition() {
+    let world = World::new(QUICK);
+    let mut request = two();
+    let second = &mut request["TrainingJobDefinitions"][1];
+    second["EnableManagedSpotTraining"] = json!(true);
+    second["StoppingCondition"] = json!({"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120});
+    second.as_object_mut().unwrap().remove("CheckpointConfig");
+    world.write_request("request.json", &request);
+    let found = world.hyperband(&["check", "request.json"]).with_code(0);
+    assert!(
+        found.out.contains("definition 'large': The request uses spot instances without"),
+        "{}",
+        found.out
+    );
+}
+
 #[test]
 fn a_command_of_an_unknown_definition_is_refused() {
     let world = World::new(QUICK);

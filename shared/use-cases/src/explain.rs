@@ -34,7 +34,7 @@ pub enum ExplainError {
     )]
     Malformed(String),
     /// The tuning has no such trial: 400 `ResourceNotFound`.
-    #[error("{tuning} has no trial {trial}: {}", trial_range(*trials))]
+    #[error("{tuning} has no trial {trial}: {}", trial_range(*trials, *last))]
     UnknownTrial {
         /// Name of the tuning.
         tuning: String,
@@ -42,6 +42,8 @@ pub enum ExplainError {
         trial: TrialId,
         /// Number of trials in the tuning.
         trials: u32,
+        /// The last one; any number without one.
+        last: TrialId,
     },
     /// The training job belongs to another tuning: 400 `ResourceNotFound`.
     #[error("the training job {job} does not belong to {tuning}, whose jobs have names of the form {id}-…")]
@@ -68,11 +70,13 @@ pub enum ExplainError {
     Store(#[from] StoreError),
 }
 
-fn trial_range(trials: u32) -> String {
+/// Returns which trials there are. With several training job definitions, their numbers have gaps.
+fn trial_range(trials: u32, last: TrialId) -> String {
     match trials {
         0 => "no trial has started yet".to_owned(),
         1 => "the only trial is 0".to_owned(),
-        trials => format!("its trials are 0 to {}", trials.saturating_sub(1)),
+        trials if last.0 >= trials => format!("it has {trials} trials, the last one is {last}"),
+        _ => format!("its trials are 0 to {last}"),
     }
 }
 
@@ -91,7 +95,10 @@ pub async fn explain<T: Table>(
     let search = &loaded.state.search;
     let is_refit = loaded.state.refit.is_some_and(|refit| refit.trial == trial);
     if search.is_new(&tuning.definition, trial) && !is_refit {
-        return Err(ExplainError::UnknownTrial { tuning: name(), trial, trials });
+        let definition = &tuning.definition;
+        let last_of = |of| definition.trial(of, search.started(definition, of).checked_sub(1)?).into();
+        let last = definition.definitions().filter_map(last_of).max().unwrap_or_default();
+        return Err(ExplainError::UnknownTrial { tuning: name(), trial, trials, last });
     }
     let mut trail = Trail::new(&tuning, trial);
     let mut state = State::new(&tuning.definition);

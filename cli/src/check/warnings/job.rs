@@ -26,7 +26,6 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
 /// Returns the warnings about money, capacity and data of AWS.
 pub(super) fn stack_warnings(request: &Request) -> Vec<Warning> {
     let own = [
-        no_cap(request),
         short_wait(request),
         quota(request),
         job_quota(request),
@@ -37,7 +36,7 @@ pub(super) fn stack_warnings(request: &Request) -> Vec<Warning> {
     own.into_iter().flatten().collect()
 }
 
-fn no_cap(request: &Request) -> Option<Warning> {
+pub(super) fn no_cap(request: &Request) -> Option<Warning> {
     Warning::when(
         !request.is_capped(),
         Code::NoCostCap,

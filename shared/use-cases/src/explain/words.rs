@@ -73,10 +73,13 @@ pub(super) fn ordered(
 ) -> String {
     let wait = limits.max_wait_seconds.map(|wait| format!(" ({wait} s with the wait for spot capacity)"));
     let money = definition.job.is_priced().then(|| format!("; ${reservation} reserved for the worst case"));
+    let kept = Some(limits.keep_alive_seconds).filter(|seconds| *seconds > 0);
+    let kept = kept.map(|seconds| format!(", its instances kept for at most {seconds} s"));
     format!(
-        "training job ordered, {why}: at most {} s{}{}",
+        "training job ordered, {why}: at most {} s{}{}{}",
         limits.max_runtime_seconds,
         wait.unwrap_or_default(),
+        kept.unwrap_or_default(),
         money.unwrap_or_default()
     )
 }

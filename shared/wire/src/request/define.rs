@@ -132,6 +132,12 @@ impl Request {
         self.given_prices()?.get(instance_type).and_then(Value::as_number).and_then(micro_usd_up)
     }
 
+    /// Returns the first instance type without a price in the request; the first one if all have one.
+    pub fn unpriced_type(&self) -> &str {
+        let mut types = self.instance_choices().into_iter().map(|choice| choice.instance_type);
+        types.find(|kind| self.given_price(kind).is_none()).unwrap_or(self.instance_type())
+    }
+
     /// Returns `InstancePricesUsdPerHour`.
     pub fn given_prices(&self) -> Option<&Map<String, Value>> {
         self.fields.controller.instance_prices.as_ref()

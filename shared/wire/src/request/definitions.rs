@@ -149,7 +149,12 @@ impl Request {
 
     /// Returns `DefinitionName` of the training job definition of a trial.
     pub fn definition_name(&self, trial: u32) -> Option<&str> {
-        self.of_trial(trial).at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str)
+        self.of_trial(trial).own_name()
+    }
+
+    /// Returns `DefinitionName` of the training job definition; of several, that of the first.
+    pub fn own_name(&self) -> Option<&str> {
+        self.at("TrainingJobDefinition.DefinitionName").and_then(Value::as_str)
     }
 
     /// Returns `DefinitionName` of each element of a list of training job definitions.
