@@ -12,9 +12,8 @@ use benchmark::tables::cases;
 use clap::Parser;
 use curves::{Setting, TableError, simulate_steps};
 use serde_json::json;
-use tuning::definition::{Definition, Instances};
 use tuning::log::fact::Fact;
-use tuning::unit::ids::{BracketId, ChoiceId, DefinitionId};
+use tuning::unit::ids::{BracketId, DefinitionId};
 use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 const EXAMPLES: &str = "\
