@@ -57,7 +57,7 @@ fn a_trial_runs_on_the_instances_of_its_definition() {
     assert_eq!(run.state.money.ledger.reserved, MicroUsd(8 * WORST_CASE));
 }
 
-/// "each definition has its own StoppingCondition"
+/// "each definition has its own `StoppingCondition`"
 #[test]
 fn the_jobs_of_a_definition_have_its_time_limits_and_capacity() {
     let mut definition = with(with(jobs(20, 6), 1), 1);

@@ -289,7 +289,7 @@ fn a_tuning_of_automatic_model_tuning_is_a_parent() {
     assert_eq!(values, [0.75, 0.5]);
 }
 
-/// "OverallBestTrainingJob for Identical"
+/// "`OverallBestTrainingJob` for Identical"
 #[test]
 fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() {
     let overall = |body: &Value| {

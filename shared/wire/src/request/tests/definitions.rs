@@ -65,7 +65,7 @@ fn job(request: &Request, trial: u32, instances: u32) -> Value {
     })
 }
 
-/// "each definition has its own StoppingCondition"
+/// "each definition has its own `StoppingCondition`"
 #[test]
 fn each_definition_has_time_limits_and_capacity_of_its_own() {
     let spot = |body: &mut Value| {
