@@ -88,10 +88,11 @@ class Calls:
     """A part of a test case whose class has a deployed stack."""
 
     @classmethod
-    def start_stack(cls, program=HELLO, **parameters):
+    def start_stack(cls, program=HELLO, sagemaker=None, **parameters):
         """Starts an emulator that enforces roles, a price list and a training service of `program`, and deploys the stack.
 
-        Sets `folder`, `prices`, `emulator`, `infra`, `stack`, `ids`, `api` and `training` of the class.
+        `sagemaker` is the address at which the functions call SageMaker, if not the training service's own. Sets `folder`,
+        `prices`, `emulator`, `infra`, `stack`, `ids`, `api` and `training` of the class.
         """
         folder = tempfile.TemporaryDirectory(prefix="hyperband-stack-")
         cls.addClassCleanup(folder.cleanup)
@@ -100,7 +101,7 @@ class Calls:
         cls.addClassCleanup(cls.prices.stop)
         port = free_port()
         cls.emulator = Emulator(cls.folder, {
-            "AWS_ENDPOINT_URL_SAGEMAKER": f"http://127.0.0.1:{port}",
+            "AWS_ENDPOINT_URL_SAGEMAKER": sagemaker or f"http://127.0.0.1:{port}",
             "AWS_ENDPOINT_URL_PRICING": cls.prices.url,
         }, enforce_roles=True)
         cls.addClassCleanup(cls.emulator.stop)

@@ -21,7 +21,7 @@ if [ $# -gt 0 ]; then
   # Runs one file: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
-# Each of these three has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
+# Each of these four has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 .work/emulator/bin/python -B test_clients.py > "$logs/clients" 2>&1 &
@@ -30,6 +30,8 @@ clients=$!
 tunings=$!
 .work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
 samples=$!
+.work/emulator/bin/python -B test_parents.py > "$logs/parents" 2>&1 &
+parents=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_stages.py
@@ -40,5 +42,6 @@ failed=0
 wait "$clients" || failed=1
 wait "$samples" || failed=1
 wait "$tunings" || failed=1
-cat "$logs/clients" "$logs/samples" "$logs/tunings"
+wait "$parents" || failed=1
+cat "$logs/clients" "$logs/samples" "$logs/tunings" "$logs/parents"
 exit "$failed"
