@@ -88,6 +88,17 @@ fn the_jobs_of_a_definition_have_its_time_limits_and_capacity() {
     assert_eq!(limits(&run, 2), []);
 }
 
+/// Earlier rows had only the spaces of the further definitions. Read as one definition, a tuning would lose trials.
+#[test]
+fn a_row_without_the_terms_of_further_definitions_is_unreadable() {
+    let mut row = serde_json::to_value(with(jobs(20, 2), 1)).unwrap();
+    assert!(serde_json::from_value::<Definition>(row.clone()).is_ok());
+    let members = row.as_object_mut().unwrap();
+    let others = members.remove("others").unwrap();
+    members.insert("other_spaces".to_owned(), serde_json::json!([others[0]["space"]]));
+    assert!(serde_json::from_value::<Definition>(row).is_err());
+}
+
 #[test]
 fn equal_spaces_draw_different_configurations() {
     let mut run = Run::new(&with(jobs(20, 2), 1));
