@@ -3,6 +3,7 @@
 use search::PARENTS_MAX;
 use serde_json::Value;
 use tuning::unit::money::MicroUsd;
+use use_cases::store::Tuning;
 use wire::describe::TuningJob;
 use wire::request::{Request, Strategy, usd};
 
@@ -26,7 +27,7 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
     let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
     check(&tuning, &stored.request)?;
     let left = if options.max_cost.is_some() { None } else { left(&tuning.described)? };
-    let parents = parents(&tunings, &tuning.described, &stored.request).await?;
+    let parents = parents(&tunings, &tuning.described, &stored).await?;
     let name = match &options.name {
         Some(name) if found(&tunings, name).await?.is_some() => {
             let failure = Failure::usage(format!("there is already a tuning '{name}'"));
@@ -57,16 +58,16 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
 }
 
 /// Returns the described tuning and those that it started from, in the order of their ends, at most as many as a request
-/// may name. A tuning that was created later only has the name of a deleted one.
-async fn parents(
-    tunings: &Tunings,
-    described: &TuningJob,
-    request: &Request,
-) -> Result<Vec<String>, Failure> {
+/// may name. A tuning that was created later only has the name of a deleted one, or of one that another controller ran.
+async fn parents(tunings: &Tunings, described: &TuningJob, stored: &Tuning) -> Result<Vec<String>, Failure> {
+    let request = &stored.request;
     let mut parents = Vec::new();
     for name in parent_names(request) {
-        let parent = found(tunings, name).await?.map(|parent| parent.base);
-        if parent.is_some_and(|parent| parent.is_ended() && parent.created_ms < described.base.created_ms) {
+        let counts = match found(tunings, name).await? {
+            Some(TuningJob { base, .. }) => base.is_ended() && base.created_ms < described.base.created_ms,
+            None => stored.other_parents.iter().any(|job| job["TuningJobName"] == name),
+        };
+        if counts {
             parents.push(name.to_owned());
         }
     }

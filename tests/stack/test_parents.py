@@ -85,11 +85,11 @@ class Parents(Calls, unittest.TestCase):
         self.assertEqual((overall["TrainingJobName"], overall["TuningJobName"]), ("automatic-000-3fa1c2d4", "automatic"))
         self.assertNotEqual(described["BestTrainingJob"]["TrainingJobName"], overall["TrainingJobName"], best)
 
-        # `extend` submits a further tuning, whose parents are the second and those of its parents that the stack has.
+        # `extend` submits a further tuning, whose parents are the second and its parents of both controllers.
         self.program("extend", "second", "--jobs", "4", "--name", "third")
         described = self.ended("third")
         parents = described["WarmStartConfig"]["ParentHyperParameterTuningJobs"]
-        self.assertEqual([parent["HyperParameterTuningJobName"] for parent in parents], ["first", "second"])
+        self.assertEqual([parent["HyperParameterTuningJobName"] for parent in parents], ["first", "automatic", "second"])
         self.assertEqual(described["HyperParameterTuningJobStatus"], "Completed", described)
 
     def test_a_parent_that_no_one_knows_is_refused_by_name(self):

@@ -71,8 +71,9 @@ pub struct Tuning {
     patterns: Vec<Option<MetricPattern>>,
     /// ARN of the principal that submitted the tuning; `None` = unknown.
     pub submitter: Option<String>,
-    /// The best training job of the parents that another controller ran, as its service described it at the submission.
-    pub parent_best: Option<Value>,
+    /// The best training job of each parent that another controller ran, as its service described it at the submission.
+    /// `TuningJobName` is the name of the parent.
+    pub other_parents: Vec<Value>,
 }
 
 impl Tuning {
@@ -80,7 +81,7 @@ impl Tuning {
     pub fn new(definition: Definition, request: Request, submitter: Option<String>) -> Self {
         let pattern = |one: &Request| MetricPattern::new(&one.metric_regex()?, one.epoch_pattern()).ok();
         let patterns = request.definitions().map(pattern).collect();
-        Self { id: definition.id(), definition, request, patterns, submitter, parent_best: None }
+        Self { id: definition.id(), definition, request, patterns, submitter, other_parents: Vec::new() }
     }
 
     /// Returns what finds the objective in the log lines of a trial; `None` if the stored pattern no longer compiles.
@@ -297,6 +298,10 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
         reason: error.to_string(),
     })?;
     let request = Request::from_stored(body);
-    let parent_best = stored::parent_best(item)?;
-    Ok(Tuning { id: id.to_owned(), parent_best, ..Tuning::new(definition, request, stored::submitter(item)) })
+    let other_parents = stored::other_parents(item)?;
+    Ok(Tuning {
+        id: id.to_owned(),
+        other_parents,
+        ..Tuning::new(definition, request, stored::submitter(item))
+    })
 }

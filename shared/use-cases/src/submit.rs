@@ -53,14 +53,14 @@ fn sized(request: &Request) -> Result<String, SubmitError> {
     Ok(text)
 }
 
-/// Returns the warm start of a request, whose JSON is `text`, and the best training job of the parents that another
+/// Returns the warm start of a request, whose JSON is `text`, and the best training job of each parent that another
 /// controller ran.
 async fn warm_start<T: Table>(
     sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     text: &str,
-) -> Result<Option<(WarmStart, Option<Value>)>, SubmitError> {
+) -> Result<Option<(WarmStart, Vec<Value>)>, SubmitError> {
     let row = stored::meta_row(definition, text).size_bytes();
     let room = MAX_ITEM_BYTES.saturating_sub(row).saturating_sub(SUBMITTER_BYTES_MAX);
     parents::warm_start(sources, request, definition, room).await
@@ -149,7 +149,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         }
         let sources = Sources { store: &self.store, others: self.other_tunings.as_deref(), submitter };
         let started = warm_start(&sources, &request, &definition, &text).await?;
-        let (warm_start, parent_best) = started.unzip();
+        let (warm_start, other_parents) = started.unzip();
         definition.warm_start = warm_start;
         let id = definition.id();
         let fact = Recorded { key: "submitted".to_owned(), at: now, fact: Fact::TuningSubmitted };
@@ -157,9 +157,9 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
         let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());
-        let best = stored::with_parent_best(meta.clone(), parent_best.flatten().as_ref());
+        let others = stored::with_other_parents(meta.clone(), &other_parents.unwrap_or_default());
         // The observations may have used up the room.
-        let meta = if best.size_bytes() <= MAX_ITEM_BYTES { best } else { meta };
+        let meta = if others.size_bytes() <= MAX_ITEM_BYTES { others } else { meta };
         if meta.size_bytes() > MAX_ITEM_BYTES {
             return Err(RequestError::field(
                 "",

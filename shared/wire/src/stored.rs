@@ -284,17 +284,17 @@ pub fn submitter(row: &Item) -> Option<String> {
     row.text("submitter").map(str::to_owned)
 }
 
-/// Returns the row of a definition with the best training job of the parents that another controller ran, as JSON.
-pub fn with_parent_best(row: Item, best: Option<&Value>) -> Item {
-    match best {
-        Some(best) => row.with("parent_best", best.to_string()),
-        None => row,
+/// Returns the row of a definition with the best training job of each parent that another controller ran, as JSON.
+pub fn with_other_parents(row: Item, best_jobs: &[Value]) -> Item {
+    if best_jobs.is_empty() {
+        return row;
     }
+    row.with("other_parents", json(&best_jobs))
 }
 
-/// Returns the JSON in a row of [`with_parent_best`].
-pub fn parent_best(row: &Item) -> Result<Option<Value>, StoredError> {
-    row.text("parent_best").map(|_| data(row, "parent_best")).transpose()
+/// Returns the jobs in a row of [`with_other_parents`].
+pub fn other_parents(row: &Item) -> Result<Vec<Value>, StoredError> {
+    row.text("other_parents").map_or_else(|| Ok(Vec::new()), |_| data(row, "other_parents"))
 }
 
 /// Reads the definition and the request (JSON text) in a row.

@@ -26,7 +26,7 @@ pub(super) async fn best<T: Table>(
         tuning_job_name: Some(name.to_owned()),
         ..job
     };
-    let of_others = loaded.tuning.parent_best.as_ref().and_then(of_another_controller);
+    let of_others = loaded.tuning.other_parents.iter().filter_map(of_another_controller);
     let own = job.best_training_job.clone().map(|best| named(best, &job.base.name));
     let mut all: Vec<_> = own.into_iter().chain(of_others).collect();
     for name in parents {
@@ -56,7 +56,7 @@ fn of_another_controller(job: &Value) -> Option<TrainingJobSummary> {
 }
 
 /// Returns whether a value is better than another one, or the only one.
-pub(crate) fn is_better(new: Option<f64>, old: Option<f64>, direction: Direction) -> bool {
+fn is_better(new: Option<f64>, old: Option<f64>, direction: Direction) -> bool {
     match (new, old) {
         (Some(new), Some(old)) => improves(direction, new, old),
         (new, old) => new.is_some() && old.is_none(),

@@ -16,7 +16,6 @@ use wire::request::{OBJECTIVE_HYPERPARAMETER, Request, RequestError};
 use wire::stored;
 
 use super::{SubmitError, Submitter};
-use crate::describe::overall::is_better;
 use crate::lookup::{self, LookupError};
 use crate::ports::table::{Pages, Query, Table};
 use crate::ports::{OtherTunings, OtherTuningsError};
@@ -46,14 +45,14 @@ struct Ended {
 }
 
 /// Returns the warm start of a request; `None` without `WarmStartConfig` and `KnownResults`. `room` is the most bytes that
-/// all observations may take. With the same data and algorithm, also returns the best training job of the parents that
-/// another controller ran: such a parent is not in the table.
+/// all observations may take. Also returns the best training job of each parent that another controller ran: such a parent
+/// is not in the table.
 pub(super) async fn warm_start<T: Table>(
     sources: &Sources<'_, T>,
     request: &Request,
     definition: &Definition,
     room: usize,
-) -> Result<Option<(WarmStart, Option<Value>)>, SubmitError> {
+) -> Result<Option<(WarmStart, Vec<Value>)>, SubmitError> {
     let known = request.known_result_count() > 0;
     let given = request.warm_start();
     if given.is_none() && !known {
@@ -87,13 +86,8 @@ pub(super) async fn warm_start<T: Table>(
         names.push(KNOWN_RESULTS.to_owned());
         parents.push(results.at_most(most, maximize));
     }
-    let bests = tunings.into_iter().filter_map(|tuning| tuning.best);
-    let best = bests.reduce(|best, other| {
-        let direction = definition.direction();
-        if is_better(final_value(&other), final_value(&best), direction) { other } else { best }
-    });
-    let best = best.filter(|_| kind == WarmStartType::IdenticalDataAndAlgorithm);
-    Ok(Some((WarmStart { kind, names, parents }, best)))
+    let others = tunings.into_iter().filter_map(|tuning| tuning.best).collect();
+    Ok(Some((WarmStart { kind, names, parents }, others)))
 }
 
 /// Returns the parents of a request, or why one cannot be its parent.
@@ -243,7 +237,7 @@ impl<'a, T: Table> Sources<'a, T> {
             fixed.and_then(Value::as_object_mut).map(|fixed| fixed.remove(OBJECTIVE_HYPERPARAMETER));
         }
         let status = description["HyperParameterTuningJobStatus"].as_str().unwrap_or_default().to_owned();
-        let best = best_job(name, &description);
+        let best = Some(best_job(name, &description));
         let request = Request::from_stored(description);
         let instance_count = request.instance_choices().first().map_or(1, |choice| choice.count);
         Ok(Some(Found { status, request, instance_count, best, source: Source::Other(others) }))
@@ -265,15 +259,12 @@ impl<'a, T: Table> Sources<'a, T> {
     }
 }
 
-/// Returns `BestTrainingJob` in the description of a tuning job of another controller.
-fn best_job(name: &str, description: &Value) -> Option<Value> {
-    let mut job = description.get("BestTrainingJob")?.clone();
-    job.as_object_mut()?.insert("TuningJobName".to_owned(), name.into());
-    Some(job)
-}
-
-fn final_value(job: &Value) -> Option<f64> {
-    job["FinalHyperParameterTuningJobObjectiveMetric"]["Value"].as_f64()
+/// Returns `BestTrainingJob` in the description of a tuning job of another controller, with the name of that tuning job.
+fn best_job(name: &str, description: &Value) -> Value {
+    let job = description.get("BestTrainingJob").and_then(Value::as_object);
+    let mut job = job.cloned().unwrap_or_default();
+    job.insert("TuningJobName".to_owned(), name.into());
+    job.into()
 }
 
 fn unread(name: &str, why: OtherTuningsError) -> SubmitError {

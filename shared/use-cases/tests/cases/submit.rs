@@ -307,6 +307,8 @@ fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() 
         let id = submit_beside(automatic, PriceList::new(), None, &table, body).unwrap().id();
         let store = Store::new(Arc::new(table));
         let place = Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:api");
+        // `extend` takes the name over.
+        assert_eq!(now(store.tuning(&id)).unwrap().unwrap().other_parents[0]["TuningJobName"], "amt");
         now(describe(&store, &place, &id)).unwrap().unwrap().overall_best_training_job
     };
     let best = overall(&child_of("amt")).unwrap();
