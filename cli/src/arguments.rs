@@ -279,6 +279,9 @@ pub(crate) struct Check {
     /// Log of a training job to test the metric patterns on, or `-` for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) log: Option<PathBuf>,
+    /// DefinitionName of the training job, if the request has several definitions [default: the first]
+    #[arg(long, value_name = "NAME", requires = "log")]
+    pub(crate) definition: Option<String>,
     /// Validate for a deployed stack, as `submit` does, without the defaults of this machine
     #[arg(long)]
     pub(crate) stack: bool,

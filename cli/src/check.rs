@@ -49,7 +49,14 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     let body = request::parse(&options.request, &text);
     let validate = if options.stack { for_stack } else { for_this_machine };
     let checked = match body.and_then(|body| Ok((validate(body.clone())?, body))) {
-        Ok((request, body)) => Checked::examine(request, options.log.as_deref(), body)?,
+        Ok((request, body)) => {
+            let found = options
+                .log
+                .as_deref()
+                .map(|path| read_log(definition(&request, options.definition.as_deref())?, path));
+            let found = found.transpose()?;
+            Checked::examine(request, found, body)
+        }
         Err(error) => {
             match options.output {
                 Output::Json => print_json(&show::invalid_json(&error)),
@@ -104,9 +111,8 @@ pub(crate) fn validate(request: &Request) -> Result<(), RequestError> {
 }
 
 impl Checked {
-    /// Tests the patterns of the request on a log. `body` is the request as given.
-    pub(crate) fn examine(request: Request, log: Option<&Path>, body: Value) -> Result<Self, Failure> {
-        let log = log.map(|path| read_log(&request, path)).transpose()?;
+    /// Collects the warnings about a request and what its patterns found in a log. `body` is the request as given.
+    pub(crate) fn examine(request: Request, log: Option<Findings>, body: Value) -> Self {
         let mut required_by_stack = required_by_stack(&body);
         let mut warnings = warnings::all(&request, !required_by_stack.is_empty());
         let without = pattern::missing(&request, body);
@@ -117,11 +123,25 @@ impl Checked {
         }
         warnings.extend(pattern::cuts(&request, log.as_ref()));
         warnings.extend(log.iter().flat_map(Findings::warnings));
-        Ok(Self { request, log, required_by_stack, warnings })
+        Self { request, log, required_by_stack, warnings }
     }
 }
 
-fn read_log(request: &Request, path: &Path) -> Result<Findings, Failure> {
+/// Returns the request of the definition that a log belongs to.
+fn definition<'a>(request: &'a Request, name: Option<&str>) -> Result<&'a Request, Failure> {
+    let Some(name) = name else { return Ok(request) };
+    request.definitions().find(|one| one.own_name() == Some(name)).ok_or_else(|| {
+        let names: Vec<&str> = request.definitions().filter_map(Request::own_name).collect();
+        let failure = Failure::usage(format!("the request has no definition '{name}'"));
+        match names[..] {
+            [] => failure.hint("its only definition has no DefinitionName: omit --definition"),
+            _ => failure.hint(format!("its definitions are {}", names.join(", "))),
+        }
+    })
+}
+
+/// Tests the patterns of the request on a log.
+pub(crate) fn read_log(request: &Request, path: &Path) -> Result<Findings, Failure> {
     let read = if path == Path::new("-") {
         log::read(request, io::stdin().lock())
     } else {

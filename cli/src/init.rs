@@ -14,7 +14,7 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use crate::arguments::{self, Goal};
-use crate::check::{Checked, for_this_machine, log_table};
+use crate::check::{Checked, for_this_machine, log_table, read_log};
 use crate::failure::{Exit, Failure};
 use crate::output::{print_err, print_out_raw};
 use crate::request;
@@ -63,7 +63,8 @@ pub(crate) fn init(options: &arguments::Init) -> Result<Exit, Failure> {
     let invalid = |error| Failure::invalid_request(&error);
     let body = request::parse(&options.file, text.as_bytes()).map_err(invalid)?;
     let request = for_this_machine(body.clone()).map_err(invalid)?;
-    let checked = Checked::examine(request, options.log.as_deref(), body)?;
+    let found = options.log.as_deref().map(|path| read_log(&request, path)).transpose()?;
+    let checked = Checked::examine(request, found, body);
     if is_file {
         write(options, &text)?;
     } else {

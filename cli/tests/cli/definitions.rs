@@ -121,6 +121,24 @@ fn check_warns_about_the_jobs_of_each_definition() {
     );
 }
 
+/// `check --log` tries the patterns of the first definition only.
+#[test]
+fn check_tries_the_patterns_of_the_definition_of_a_log() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &two());
+    world.write("job.log", "[0] area 0.5\n[1] area 0.75\n");
+    let check = |more: &[&str]| {
+        world.hyperband(
+            &[&["check", "request.json", "--log", "job.log", "--output", "json"][..], more].concat(),
+        )
+    };
+    let lines = |more: &[&str]| check(more).with_code(0).json()["Log"]["Metrics"][0]["Lines"].clone();
+    assert_eq!(lines(&[]), json!(0));
+    assert_eq!(lines(&["--definition", "large"]), json!(2));
+    let refused = check(&["--definition", "medium"]).with_code(2);
+    assert!(refused.err.contains("its definitions are small, large"), "{refused:?}");
+}
+
 #[test]
 fn a_command_of_an_unknown_definition_is_refused() {
     let world = World::new(QUICK);

@@ -17,7 +17,8 @@ fn warned(body: Value, log: Option<&str>) -> Vec<Warning> {
         path
     });
     let request = Request::check(body.clone()).unwrap_or_else(|error| panic!("{error}"));
-    Checked::examine(request, path.as_deref(), body).unwrap().warnings
+    let found = path.map(|path| read_log(&request, &path).unwrap());
+    Checked::examine(request, found, body).warnings
 }
 
 fn stopping(runtime: u32, wait: u32) -> (&'static str, Value) {
@@ -136,7 +137,7 @@ fn of_logs() -> Vec<Warning> {
     let definitions = "TrainingJobDefinition/AlgorithmSpecification/MetricDefinitions";
     let local = changed(&calm(), &[(definitions, json!([{"Name": "accuracy"}]))]);
     let request = for_this_machine(local.clone()).unwrap_or_else(|error| panic!("{error}"));
-    found.extend(Checked::examine(request, None, local).unwrap().warnings);
+    found.extend(Checked::examine(request, None, local).warnings);
     found
 }
 
