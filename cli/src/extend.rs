@@ -27,8 +27,12 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
     let stored = tuning.store.tuning(&tuning.row.id).await?.ok_or_else(|| tuning.deleted())?;
     check(&tuning, &stored.request)?;
     let left = if options.max_cost.is_some() { None } else { left(&tuning.described)? };
-    let parents = parents(&tunings, &tuning.described, &stored).await?;
+    let parents = parents(&tunings, &tuning.described, &stored, &options.without).await?;
     let name = match &options.name {
+        Some(name) if parents.contains(name) => {
+            let failure = Failure::usage(format!("the new tuning cannot start from itself: '{name}'"));
+            return Err(failure.hint("use another --name, or none for the next free one"));
+        }
         Some(name) if found(&tunings, name).await?.is_some() => {
             let failure = Failure::usage(format!("there is already a tuning '{name}'"));
             return Err(failure.hint("use another --name, or none for the next free one"));
@@ -49,7 +53,14 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
         Where::Endpoint(_) => {
             // The stack has validated the request of the ended tuning, and validates this one.
             let request = Request::from_stored(body);
-            let created = tunings.client.create(&request).await.map_err(failed)?;
+            let created = tunings.client.create(&request).await.map_err(|error| {
+                let failure = failed(error);
+                if stored.other_parents.is_empty() {
+                    failure
+                } else {
+                    failure.hint("leave out a parent that no longer exists with --without NAME")
+                }
+            })?;
             print_err(&starts);
             submit::print(&request, &created, &tunings.location_options, options.output);
             Ok(Exit::Done)
@@ -57,12 +68,23 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
     }
 }
 
-/// Returns the described tuning and those that it started from, in the order of their ends, at most as many as a request
-/// may name. A tuning that was created later only has the name of a deleted one, or of one that another controller ran.
-async fn parents(tunings: &Tunings, described: &TuningJob, stored: &Tuning) -> Result<Vec<String>, Failure> {
+/// Returns the described tuning and those that it started from, except those in `without`, in the order of their ends, at
+/// most as many as a request may name. A tuning that was created later only has the name of a deleted one, or of one that another controller ran.
+async fn parents(
+    tunings: &Tunings,
+    described: &TuningJob,
+    stored: &Tuning,
+    without: &[String],
+) -> Result<Vec<String>, Failure> {
     let request = &stored.request;
+    let names = parent_names(request);
+    if let Some(unknown) = without.iter().find(|name| !names.contains(&name.as_str())) {
+        let failure = Failure::usage(format!("the tuning {} has no parent '{unknown}'", request.name()));
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(failure.hint(format!("give --without a parent of it: {known}")));
+    }
     let mut parents = Vec::new();
-    for name in parent_names(request) {
+    for name in names.into_iter().filter(|name| !without.iter().any(|left_out| left_out == name)) {
         let counts = match found(tunings, name).await? {
             Some(TuningJob { base, .. }) => base.is_ended() && base.created_ms < described.base.created_ms,
             None => stored.other_parents.iter().any(|job| job["TuningJobName"] == name),
@@ -94,7 +116,8 @@ async fn free_name(tunings: &Tunings, request: &Request) -> Result<String, Failu
     let base = base(request.name(), &parent_names(request));
     for number in 2_u32.. {
         let name = numbered(base, number);
-        if found(tunings, &name).await?.is_none() {
+        // A parent that another controller ran is not among the tunings.
+        if !parent_names(request).contains(&name.as_str()) && found(tunings, &name).await?.is_none() {
             return Ok(name);
         }
     }

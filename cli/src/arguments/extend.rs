@@ -36,6 +36,9 @@ pub(crate) struct Extend {
     /// Name of the new tuning [default: NAME-2, or the next free number]
     #[arg(long, value_name = "NEW")]
     pub(crate) name: Option<String>,
+    /// A parent of the ended tuning to leave out, because it no longer exists; repeat it for more
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without: Vec<String>,
     #[command(flatten)]
     pub(crate) place: Source,
     /// Output format

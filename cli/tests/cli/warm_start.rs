@@ -128,6 +128,10 @@ fn an_extension_runs_the_recorded_command_with_what_is_left_of_the_cap() {
     let overall = &job["OverallBestTrainingJob"];
     assert_eq!(overall[metric], best["BestTrainingJob"][metric]);
     assert_eq!(overall["TuningJobName"], best["HyperParameterTuningJobName"]);
+
+    let fourth = [&["extend", "t-3", "--without", "t"], &limits[..]].concat();
+    let fourth = world.hyperband(&fourth).with_code(0);
+    assert!(fourth.err.contains("t-4 starts from the results of t-2, t-3\n"), "{fourth:?}");
     assert_eq!(first["TuningJob"].get("OverallBestTrainingJob"), None);
     let is_own = overall["TuningJobName"] == "t-3";
     let shown = world.hyperband(&["describe", "t-3"]).with_code(0).out;
@@ -297,6 +301,7 @@ fn a_tuning_that_cannot_be_extended_is_rejected_with_the_reason() {
         (&["extend", "other", "--jobs", "2"][..], "there is no tuning 'other'"),
         (&["extend", "t", "--jobs", "2", "--name", "T"], "there is already a tuning 'T'"),
         (&["extend", "t"], "--jobs"),
+        (&["extend", "t", "--jobs", "2", "--without", "other"], "the tuning t has no parent 'other'"),
     ] {
         let rejected = world.hyperband(arguments).with_code(2);
         assert!(rejected.err.contains(said), "{rejected:?}");

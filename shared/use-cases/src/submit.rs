@@ -157,9 +157,7 @@ impl<T: Table, P: Prices, C: Clock> Submit<T, P, C> {
         let name = definition.name.clone();
         let index = IndexRow { name, id: id.clone(), created: now, submitter: submitter.clone() };
         let meta = stored::with_submitter(stored::meta_row(&definition, &text), submitter.as_deref());
-        let others = stored::with_other_parents(meta.clone(), &other_parents.unwrap_or_default());
-        // The observations may have used up the room.
-        let meta = if others.size_bytes() <= MAX_ITEM_BYTES { others } else { meta };
+        let meta = stored::with_other_parents(meta, &other_parents.unwrap_or_default());
         if meta.size_bytes() > MAX_ITEM_BYTES {
             return Err(RequestError::field(
                 "",

@@ -284,17 +284,24 @@ pub fn submitter(row: &Item) -> Option<String> {
     row.text("submitter").map(str::to_owned)
 }
 
+const OTHER_PARENTS: &str = "other_parents";
+
 /// Returns the row of a definition with the best training job of each parent that another controller ran, as JSON.
 pub fn with_other_parents(row: Item, best_jobs: &[Value]) -> Item {
     if best_jobs.is_empty() {
         return row;
     }
-    row.with("other_parents", json(&best_jobs))
+    row.with(OTHER_PARENTS, json(&best_jobs))
+}
+
+/// Returns by how many bytes these jobs lengthen a row.
+pub fn other_parents_bytes(best_jobs: &[Value]) -> usize {
+    if best_jobs.is_empty() { 0 } else { OTHER_PARENTS.len().saturating_add(json(&best_jobs).len()) }
 }
 
 /// Returns the jobs in a row of [`with_other_parents`].
 pub fn other_parents(row: &Item) -> Result<Vec<Value>, StoredError> {
-    row.text("other_parents").map_or_else(|| Ok(Vec::new()), |_| data(row, "other_parents"))
+    row.text(OTHER_PARENTS).map_or_else(|| Ok(Vec::new()), |_| data(row, OTHER_PARENTS))
 }
 
 /// Reads the definition and the request (JSON text) in a row.

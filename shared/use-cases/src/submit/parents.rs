@@ -62,6 +62,8 @@ pub(super) async fn warm_start<T: Table>(
     let maximize = definition.direction() == Direction::Maximize;
     let tunings = of_request(sources, request).await?;
     let count = tunings.len().saturating_add(usize::from(known));
+    let others: Vec<Value> = tunings.iter().filter_map(|tuning| tuning.best.clone()).collect();
+    let room = room.saturating_sub(stored::other_parents_bytes(&others));
     let most = observations_max(definition, count, room.min(PARENTS_BYTES_MAX));
     let (mut names, mut parents) = (Vec::new(), Vec::new());
     for (index, tuning) in tunings.iter().enumerate() {
@@ -86,7 +88,6 @@ pub(super) async fn warm_start<T: Table>(
         names.push(KNOWN_RESULTS.to_owned());
         parents.push(results.at_most(most, maximize));
     }
-    let others = tunings.into_iter().filter_map(|tuning| tuning.best).collect();
     Ok(Some((WarmStart { kind, names, parents }, others)))
 }
 

@@ -292,7 +292,7 @@ fn a_tuning_of_automatic_model_tuning_is_a_parent() {
 /// "`OverallBestTrainingJob` for Identical"
 #[test]
 fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() {
-    let overall = |body: &Value| {
+    let overall = |body: &Value, has_best: bool| {
         let mut found = automatic("Completed", &[("0.1", 0.75)]);
         found.description["BestTrainingJob"] = json!({
             "TrainingJobName": "amt-007-1a2b3c4d",
@@ -302,6 +302,9 @@ fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() 
             "FinalHyperParameterTuningJobObjectiveMetric": {"Type": "Maximize", "MetricName": "auc", "Value": 0.75},
             "ObjectiveStatus": "Succeeded"
         });
+        if !has_best {
+            found.description.as_object_mut().unwrap().remove("BestTrainingJob");
+        }
         let table = MemoryTable::new();
         let automatic = Some(Arc::new(Automatic(Ok(found))) as _);
         let id = submit_beside(automatic, PriceList::new(), None, &table, body).unwrap().id();
@@ -311,11 +314,12 @@ fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() 
         assert_eq!(now(store.tuning(&id)).unwrap().unwrap().other_parents[0]["TuningJobName"], "amt");
         now(describe(&store, &place, &id)).unwrap().unwrap().overall_best_training_job
     };
-    let best = overall(&child_of("amt")).unwrap();
+    let best = overall(&child_of("amt"), true).unwrap();
+    assert_eq!(overall(&child_of("amt"), false), None);
     assert_eq!((&*best.name, best.tuning_job_name.as_deref()), ("amt-007-1a2b3c4d", Some("amt")));
     assert_eq!(best.ended_ms, Some(1_789_000_060_500));
     let other_data = json!({"WarmStartConfig": {"WarmStartType": "TransferLearning"}});
-    assert_eq!(overall(&sample::with(child_of("amt"), other_data)), None);
+    assert_eq!(overall(&sample::with(child_of("amt"), other_data), true), None);
 }
 
 #[test]
