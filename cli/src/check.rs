@@ -117,7 +117,7 @@ impl Checked {
         let mut warnings = warnings::all(&request, !required_by_stack.is_empty());
         let without = pattern::missing(&request, body);
         if required_by_stack.is_empty() {
-            warnings.extend(without.iter().map(|metric| pattern::required(metric)));
+            warnings.extend(without);
         } else if !without.is_empty() {
             required_by_stack.push(pattern::DEFINITIONS.to_owned());
         }

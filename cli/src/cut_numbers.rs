@@ -16,8 +16,11 @@ const LINE_CHARACTERS: usize = 120;
 
 /// Returns a warning for each metric of the request whose pattern cuts a sample number.
 pub(crate) fn warnings(request: &Request) -> Vec<Warning> {
-    let cut = request.metric_patterns().filter_map(|(metric, regex)| sample(metric, regex));
-    cut.collect()
+    let of_one = |own: &Request| {
+        let cut = own.metric_patterns().filter_map(|(metric, regex)| sample(metric, regex));
+        cut.map(|warning| warning.of_definition(own.own_name())).collect::<Vec<_>>()
+    };
+    request.definitions().flat_map(of_one).collect()
 }
 
 /// Returns the warning, if the pattern of the metric cuts a sample number.

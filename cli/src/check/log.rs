@@ -25,6 +25,8 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Findings {
+    /// The training job definition whose patterns read the log; `None` if it has no name.
+    pub(super) definition: Option<String>,
     pub(super) lines: u64,
     pub(super) metrics: Vec<Found>,
     objective: String,
@@ -113,6 +115,7 @@ pub(super) fn read(request: &Request, mut log: impl BufRead) -> io::Result<Findi
     let definition = crate::plan::uncapped(request).ok();
     let rule = definition.map(|definition| definition.epochs).filter(|epochs| epochs.captured);
     Ok(Findings {
+        definition: request.own_name().map(str::to_owned),
         lines,
         metrics: found,
         objective,
@@ -309,11 +312,20 @@ impl Findings {
 
     /// Returns the problems with the objective that the log shows.
     pub(super) fn warnings(&self) -> Vec<Warning> {
+        let found = self.of_objective().into_iter();
+        found.map(|warning| warning.of_definition(self.definition.as_deref())).collect()
+    }
+
+    fn of_objective(&self) -> Vec<Warning> {
         let Some(found) = self.metrics.iter().find(|found| found.name == self.objective) else {
             return Vec::new();
         };
         if found.matched == 0 {
             let hint = found.hint.clone().unwrap_or_default();
+            let other = match self.definition {
+                Some(_) => " If the log is of another definition, name it with --definition.",
+                None => "",
+            };
             return vec![Warning::new(
                 Code::ObjectiveNotInLog,
                 format!(
@@ -321,7 +333,7 @@ impl Findings {
                      its trials.",
                     self.lines, found.name
                 ),
-                format!("Correct the Regex or the output of the program: {hint}."),
+                format!("Correct the Regex or the output of the program: {hint}.{other}"),
             )];
         }
         let lines = found.line_warnings(self.base.is_some());

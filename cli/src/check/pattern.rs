@@ -10,16 +10,20 @@ use crate::warning::{Code, Warning};
 
 pub(super) const DEFINITIONS: &str = "TrainingJobDefinition.AlgorithmSpecification.MetricDefinitions";
 
-/// Returns each metric without `Regex`: the request is valid on this machine only. `body` is the request as given.
-pub(super) fn missing(request: &Request, body: Value) -> Vec<String> {
+/// Returns the warning about each metric without `Regex`: the request is valid on this machine only. `body` is the request
+/// as given.
+pub(super) fn missing(request: &Request, body: Value) -> Vec<Warning> {
     let given = Request::from_stored(body);
-    let names = request.metric_patterns().map(|(metric, _)| metric);
-    let without = names.filter(|metric| given.metric_patterns().all(|(name, _)| name != *metric));
-    without.map(str::to_owned).collect()
+    let of_one = |(own, given): (&Request, &Request)| {
+        let names = own.metric_patterns().map(|(metric, _)| metric);
+        let without = names.filter(|metric| given.metric_patterns().all(|(name, _)| name != *metric));
+        without.map(|metric| required(metric).of_definition(own.own_name())).collect::<Vec<_>>()
+    };
+    request.definitions().zip(given.definitions()).flat_map(of_one).collect()
 }
 
 /// Returns the warning about a metric without `Regex`.
-pub(super) fn required(metric: &str) -> Warning {
+fn required(metric: &str) -> Warning {
     let regex = format!("{}={NUMBER_PATTERN}", regex::escape(metric));
     Warning::new(
         Code::RegexRequiredByStack,
@@ -34,16 +38,21 @@ pub(super) fn required(metric: &str) -> Warning {
 
 /// Returns a warning for each metric whose pattern cuts a number of the log, else a sample number.
 pub(super) fn cuts(request: &Request, log: Option<&Findings>) -> Vec<Warning> {
-    let in_log = |metric: &str, regex: &str| {
+    let in_log = |metric: &str, regex: &str, log: Option<&Findings>| {
         let found = log?.metrics.iter().find(|found| found.name == metric && found.regex == regex)?;
         found.cut.as_ref().filter(|cut| !cut.is_epoch).map(|cut| cut_numbers::log_line(metric, regex, cut))
     };
-    let warned = request.metric_patterns().filter_map(|(metric, regex)| {
-        captures_name(metric, regex)
-            .or_else(|| in_log(metric, regex))
-            .or_else(|| cut_numbers::sample(metric, regex))
-    });
-    warned.collect()
+    let mut warned = Vec::new();
+    for own in request.definitions() {
+        let log = log.filter(|log| log.definition.as_deref() == own.own_name());
+        let of_one = own.metric_patterns().filter_map(|(metric, regex)| {
+            captures_name(metric, regex)
+                .or_else(|| in_log(metric, regex, log))
+                .or_else(|| cut_numbers::sample(metric, regex))
+        });
+        warned.extend(of_one.map(|warning| warning.of_definition(own.own_name())));
+    }
+    warned
 }
 
 /// Returns the warning about a pattern whose first group captures the name of the metric, such as Katib's filters.

@@ -98,7 +98,9 @@ pub(crate) fn log_table(log: &Findings) -> String {
         .collect();
     let head = ["METRIC", "LINES", "FIRST", "LAST", "EPOCHS"];
     let columns = if log.captures() { &head[..] } else { &head[..4] };
-    let mut text = format!("\n{} lines of log\n{}", log.lines, table(columns, &rows, &[1, 2, 3]));
+    let by =
+        log.definition.as_deref().map_or(String::new(), |name| format!(" of definition {}", clean(name)));
+    let mut text = format!("\n{} lines of log{by}\n{}", log.lines, table(columns, &rows, &[1, 2, 3]));
     for found in &log.metrics {
         for note in notes(found) {
             let _ = writeln!(text, "{}: {}", short(&found.name, NAME_CHARACTERS), clean(&note));
@@ -179,7 +181,7 @@ pub(super) fn invalid_json(error: &RequestError) -> Value {
 
 fn log_json(log: &Findings) -> Value {
     let metrics: Vec<Value> = log.metrics.iter().map(|found| metric_json(log, found)).collect();
-    json!({"Lines": log.lines, "Metrics": metrics})
+    json!({"TrainingJobDefinitionName": log.definition, "Lines": log.lines, "Metrics": metrics})
 }
 
 fn metric_json(log: &Findings, found: &Found) -> Value {

@@ -121,6 +121,20 @@ fn check_warns_about_the_jobs_of_each_definition() {
     );
 }
 
+/// A pattern that cuts numbers was found in the first definition only.
+#[test]
+fn check_and_plan_warn_of_a_pattern_of_any_definition_that_cuts_numbers() {
+    let world = World::new(QUICK);
+    world.write_request("request.json", &two());
+    for command in ["check", "plan"] {
+        let found = world.hyperband(&[command, "request.json", "--output", "json"]).with_code(0).json();
+        let mut warnings = found["Warnings"].as_array().unwrap().iter();
+        let cut = warnings.find(|warning| warning["Code"] == "NumberCut");
+        let message = cut.and_then(|warning| warning["Message"].as_str());
+        assert!(message.is_some_and(|text| text.starts_with("definition 'large': ")), "{command}: {found}");
+    }
+}
+
 /// `check --log` tries the patterns of the first definition only.
 #[test]
 fn check_tries_the_patterns_of_the_definition_of_a_log() {
@@ -135,6 +149,17 @@ fn check_tries_the_patterns_of_the_definition_of_a_log() {
     let lines = |more: &[&str]| check(more).with_code(0).json()["Log"]["Metrics"][0]["Lines"].clone();
     assert_eq!(lines(&[]), json!(0));
     assert_eq!(lines(&["--definition", "large"]), json!(2));
+    world.write("job.log", "[0] area 0.5\n[1] area 1e-11\n");
+    let found = check(&["--definition", "large"]).with_code(0).json();
+    let message = |code: &str| {
+        let mut warnings = found["Warnings"].as_array().unwrap().iter();
+        warnings.find(|warning| warning["Code"] == code).map(|warning| warning["Message"].as_str().unwrap())
+    };
+    assert_eq!(found["Log"]["TrainingJobDefinitionName"], "large");
+    assert!(
+        message("NumberCutInLog").is_some_and(|text| text.starts_with("definition 'large': ")),
+        "{found}"
+    );
     let refused = check(&["--definition", "medium"]).with_code(2);
     assert!(refused.err.contains("its definitions are small, large"), "{refused:?}");
 }
