@@ -69,7 +69,8 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
 }
 
 /// Returns the described tuning and those that it started from, except those in `without`, in the order of their ends, at
-/// most as many as a request may name. A tuning that was created later only has the name of a deleted one, or of one that another controller ran.
+/// most as many as a request may name. A tuning that was created later only has the name of a deleted one, or of one that
+/// another controller ran.
 async fn parents(
     tunings: &Tunings,
     described: &TuningJob,
