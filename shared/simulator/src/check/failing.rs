@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use tuning::log::fact::JobEnd;
-use tuning::log::reasons::EndReason;
+use tuning::log::reasons::{EndReason, StopWhy};
 use tuning::unit::ids::TrialId;
 
 use super::{Book, JobBook};
@@ -43,6 +43,16 @@ impl JobBook {
 }
 
 impl Book {
+    /// Returns whether the trial with the best value counts in a child: neither failed nor diverged after that value.
+    pub(crate) fn has_good_trial(&self) -> bool {
+        let Some(best) = &self.replica.results.best else { return false };
+        let mut of_trial = self.jobs.iter().filter(|(key, _)| key.trial == best.job.trial);
+        of_trial.all(|(_, job)| {
+            let may_diverge = matches!(job.stop_why, Some(StopWhy::Diverged { .. } | StopWhy::Rung { .. }));
+            !job.failed && !may_diverge
+        })
+    }
+
     /// Returns the trials of the search that have ended.
     fn ended_trials(&self) -> impl Iterator<Item = TrialId> {
         let ended = self.trials.iter().filter(|(trial, book)| book.finished && self.refit != Some(**trial));

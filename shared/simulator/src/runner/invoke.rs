@@ -145,7 +145,7 @@ fn request(world: &World, case: usize) -> (String, Option<String>) {
     let can_be = |book: &&Book| {
         let request = Request::from_stored(book.case.request.clone());
         let name = &book.case.name;
-        let has_result = book.ended.is_some() && book.replica.results.best.is_some();
+        let has_result = book.ended.is_some() && book.has_good_trial();
         // A result on another number of instances is outside the ranges.
         let has_sizes = book.case.choices.sizes == case.choices.sizes;
         *name != case.name && has_result && has_sizes && own.check_parent(name, &request).is_ok()
