@@ -50,11 +50,8 @@ pub(crate) fn check(options: &arguments::Check) -> Result<Exit, Failure> {
     let validate = if options.stack { for_stack } else { for_this_machine };
     let checked = match body.and_then(|body| Ok((validate(body.clone())?, body))) {
         Ok((request, body)) => {
-            let found = options
-                .log
-                .as_deref()
-                .map(|path| read_log(definition(&request, options.definition.as_deref())?, path));
-            let found = found.transpose()?;
+            let own = definition(&request, options.definition.as_deref())?;
+            let found = options.log.as_deref().map(|path| read_log(own, path)).transpose()?;
             Checked::examine(request, found, body)
         }
         Err(error) => {

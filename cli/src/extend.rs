@@ -29,11 +29,8 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
     let left = if options.max_cost.is_some() { None } else { left(&tuning.described)? };
     let parents = parents(&tunings, &tuning.described, &stored, &options.without).await?;
     let name = match &options.name {
-        Some(name) if parents.contains(name) => {
-            let failure = Failure::usage(format!("the new tuning cannot start from itself: '{name}'"));
-            return Err(failure.hint("use another --name, or none for the next free one"));
-        }
-        Some(name) if found(&tunings, name).await?.is_some() => {
+        // A parent that another controller ran is not among the tunings.
+        Some(name) if parents.contains(name) || found(&tunings, name).await?.is_some() => {
             let failure = Failure::usage(format!("there is already a tuning '{name}'"));
             return Err(failure.hint("use another --name, or none for the next free one"));
         }
@@ -55,11 +52,8 @@ pub(crate) async fn extend(options: Extend) -> Result<Exit, Failure> {
             let request = Request::from_stored(body);
             let created = tunings.client.create(&request).await.map_err(|error| {
                 let failure = failed(error);
-                if stored.other_parents.is_empty() {
-                    failure
-                } else {
-                    failure.hint("leave out a parent that no longer exists with --without NAME")
-                }
+                let lost = lost(&failure.message(), &stored.other_parents);
+                failure.hint_if_any(lost.map(|name| format!("if {name} was deleted, add --without {name}")))
             })?;
             print_err(&starts);
             submit::print(&request, &created, &tunings.location_options, options.output);
@@ -98,6 +92,15 @@ async fn parents(
     // The results in the request count as one parent.
     let most = PARENTS_MAX - usize::from(request.known_result_count() > 0);
     Ok(parents.split_off(parents.len().saturating_sub(most)))
+}
+
+/// Returns the parent of another controller that a message names.
+fn lost<'a>(message: &str, others: &'a [Value]) -> Option<&'a str> {
+    let words = || message.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
+    others
+        .iter()
+        .filter_map(|job| job["TuningJobName"].as_str())
+        .find(|name| words().any(|word| word == *name))
 }
 
 fn parent_names(request: &Request) -> Vec<&str> {
@@ -174,7 +177,17 @@ fn left(described: &TuningJob) -> Result<Option<Value>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_refusal_that_names_a_parent_of_another_controller_shows_how_to_leave_it_out() {
+        let others = [json!({"TuningJobName": "amt"}), json!({"TuningJobName": "amt-2"})];
+        let refused = "no hyperparameter tuning job is named amt-2; name one that has ended";
+        assert_eq!(lost(refused, &others), Some("amt-2"));
+        assert_eq!(lost("the endpoint does not answer", &others), None);
+    }
 
     #[test]
     fn the_number_of_an_extension_follows_the_name_of_the_first_tuning() {
