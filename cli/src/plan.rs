@@ -6,7 +6,7 @@
 mod late_stops;
 mod show;
 
-use hyperband::plan::Plan;
+use hyperband::plan::{BracketPlan, Plan};
 use tuning::definition::Definition;
 use tuning::unit::limits::MIN_RUNTIME_SECONDS;
 use tuning::unit::money::MicroUsd;
@@ -69,6 +69,8 @@ struct Brackets {
     promote: Outcome,
     /// The request itself.
     own: Outcome,
+    /// The request with `Prefer` `Cost` and with `Value`; `None` where it does not compare late, or promotes.
+    preferences: Option<[Outcome; 2]>,
 }
 
 pub(crate) fn plan(options: &arguments::Plan) -> Result<Exit, Failure> {
@@ -321,6 +323,11 @@ impl Brackets {
         let set = |execution| expected(execution, &setting(full_set(&plan, execution), plan.trials()));
         let (stop, promote) = (set(RungExecution::Stop), set(RungExecution::Promote));
         let own = expected(execution, &setting(jobs, jobs));
+        let preferences = (request.compares_late() && execution == RungExecution::Stop).then(|| {
+            let strict = |strictness| plan.clone().with_strictness(strictness);
+            [strict(100), strict(0)]
+                .map(|plan| expected(execution, &Setting { plan: &plan, ..setting(jobs, jobs) }))
+        });
         let shares = shares(&plan, trials_of(&plan, execution, jobs));
         let min_resource = hyperband.min_resource;
         Some(Self {
@@ -338,6 +345,18 @@ impl Brackets {
             stop,
             promote,
             own,
+            preferences,
+        })
+    }
+
+    /// Returns the trials that reach each rung of a bracket in one full run.
+    fn trials_at(&self, bracket: usize) -> impl Iterator<Item = u32> {
+        let rungs = self.plan.brackets().get(bracket).map_or(&[][..], BracketPlan::rungs);
+        let mut running = rungs.first().map_or(0, |rung| rung.slots);
+        rungs.iter().enumerate().map(move |(number, rung)| {
+            let trials = if self.execution == RungExecution::Promote { rung.slots } else { running };
+            running = self.plan.rule(bracket, number).allowed(running);
+            trials
         })
     }
 

@@ -37,7 +37,7 @@ Configurations = List[Mapping[str, Union[str, float]]]
 Fields = TypedDict("Fields", {
     "MaxCostUsd": float, "ReductionFactor": int, "EpochPattern": str, "EpochBase": int, "MetricHost": str, "MaxInstances": int,
     "InstancePricesUsdPerHour": Mapping[str, float], "EpochNumbering": Literal["Absolute", "PerAttempt"], "Refit": Literal["None", "Best", "BestBuy"],
-    "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "SpotFallback": Literal["None", "OnDemand"],
+    "Prefer": Literal["Value", "Cost"], "Sampler": Literal["Model", "Sobol", "Random"], "InitialConfigurations": Configurations, "SpotFallback": Literal["None", "OnDemand"],
     "KnownResults": Configurations, "ResourceHyperParameter": str, "UploadAllowanceSeconds": int, "ValueTolerance": float, "ScaleWithInstances": List[str],
     "RungExecution": Literal["Auto", "Stop", "Promote"], "Scheduling": Literal["Asynchronous", "Synchronous"], "StartupAllowanceSeconds": int,
     "MaxInterruptions": int, "MaxCapacityWaitSeconds": int, "MaxDivergedEpochs": int, "NoObjectiveSeconds": int, "InstanceCounts": List[int]}, total=False)

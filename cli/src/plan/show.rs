@@ -50,14 +50,9 @@ pub(super) fn text(outlook: &Outlook) -> String {
 fn rung_table(brackets: &Brackets) -> String {
     let mut rows = Vec::new();
     for (number, bracket) in brackets.plan.brackets().iter().enumerate() {
-        for (rung, planned) in bracket.rungs().iter().enumerate() {
+        for (rung, (planned, trials)) in bracket.rungs().iter().zip(brackets.trials_at(number)).enumerate() {
             let bracket = if rung == 0 { number.to_string() } else { String::new() };
-            rows.push(vec![
-                bracket,
-                rung.to_string(),
-                planned.resource.to_string(),
-                planned.slots.to_string(),
-            ]);
+            rows.push(vec![bracket, rung.to_string(), planned.resource.to_string(), trials.to_string()]);
         }
     }
     table(&["BRACKET", "RUNG", "EPOCHS", "TRIALS"], &rows, &[0, 1, 2, 3])
@@ -130,6 +125,10 @@ fn own(outlook: &Outlook) -> String {
             lines.push(("rungs", format!("Auto: {:?}, because {}", brackets.execution, brackets.why)));
         }
         lines.push(("expected", expected(outlook, &brackets.own)));
+        if let Some([cost, value]) = &brackets.preferences {
+            lines.push(("", format!("with Prefer Cost: {}", expected(outlook, cost))));
+            lines.push(("", format!("with Prefer Value, for better values: {}", expected(outlook, value))));
+        }
     }
     let initial = outlook.request.initial_count();
     if initial > 0 {
@@ -221,6 +220,9 @@ pub(super) fn json(outlook: &Outlook) -> Value {
         let outcome = |outcome: &Outcome| outcome_json(outlook, outcome);
         shown["FullSet"] = json!({"Stop": outcome(&brackets.stop), "Promote": outcome(&brackets.promote)});
         shown["Expected"] = outcome(&brackets.own);
+        let preferences = brackets.preferences.as_ref();
+        shown["Preferences"] = preferences
+            .map_or(Value::Null, |[cost, value]| json!({"Cost": outcome(cost), "Value": outcome(value)}));
         shown["LateStops"] = json!(LateStops::forecast(outlook).map(|late| late.json()));
         shown["Verdict"] = json!(brackets.verdict(outlook.startup_ms, outlook.epoch_ms.is_some()));
     }
@@ -228,14 +230,14 @@ pub(super) fn json(outlook: &Outlook) -> Value {
 }
 
 fn bracket_list(brackets: &Brackets) -> Value {
-    let list = brackets.plan.brackets().iter().zip(&brackets.shares).map(|(bracket, share)| {
-        let rungs: Vec<Value> = bracket
-            .rungs()
-            .iter()
-            .map(|rung| json!({"Resource": rung.resource, "Trials": rung.slots}))
-            .collect();
-        json!({"Trials": bracket.trials(), "TrialsOfRequest": share, "Rungs": rungs})
-    });
+    let list = brackets.plan.brackets().iter().zip(&brackets.shares).enumerate().map(
+        |(number, (bracket, share))| {
+            let rungs = bracket.rungs().iter().zip(brackets.trials_at(number));
+            let rungs: Vec<Value> =
+                rungs.map(|(rung, trials)| json!({"Resource": rung.resource, "Trials": trials})).collect();
+            json!({"Trials": bracket.trials(), "TrialsOfRequest": share, "Rungs": rungs})
+        },
+    );
     Value::Array(list.collect())
 }
 

@@ -260,6 +260,11 @@ fn a_plan_says_why_it_compares_late_and_counts_the_initial_configurations() {
     let json = show::json(&late);
     assert!(json["BracketsReason"].as_str().unwrap().starts_with("because the model"), "{json}");
     assert_eq!(json["InitialConfigurations"], json!(1));
+    // 30 jobs prefer the cost.
+    let [cost, value] =
+        ["Cost", "Value"].map(|prefer| json["Preferences"][prefer]["Epochs"].as_u64().unwrap());
+    assert!(json["Expected"]["Epochs"].as_u64() == Some(cost) && cost < value, "{json}");
+    assert!(text.contains("              with Prefer Cost: 30 jobs, "), "{text}");
 
     let given = outlook(|_| {});
     assert!(!show::text(&given).contains("compares late"));

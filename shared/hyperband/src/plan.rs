@@ -8,11 +8,37 @@ use std::ops::Range;
 
 use crate::rung::Rule;
 
+#[cfg(test)]
+mod tests;
+
 /// The largest resource of a plan, in epochs (the documented limit of AMT's `MaxResource`).
 pub const MAX_RESOURCE: u32 = 20_000;
 
 /// The most comparisons of [`Plan::highest`].
 const HIGHEST_COMPARISONS: u32 = 3;
+
+/// By how much the reduction factor of a rung of [`Plan::highest`] is greater at full strictness: at the last comparison,
+/// and at the one before.
+const STRICTEST: [u32; 2] = [4, 2];
+
+/// Up to so many trials, the strictness that suits is full. From so many on, it is none.
+const STRICT_TRIALS: (u32, u32) = (30, 100);
+
+/// Returns the strictness, in percent, that suits a search of `trials` trials ([`Plan::highest`]).
+///
+/// With few trials, epochs go to few of them: each one more costs a large part of the search. With many, the search can
+/// afford to train half of them on, and finds better values so. Between both, the strictness falls evenly, so one trial
+/// more never changes much.
+///
+/// ```
+/// use hyperband::plan::strictness;
+/// assert_eq!([10, 30, 65, 100, 1_000].map(strictness), [100, 100, 50, 0, 0]);
+/// ```
+pub fn strictness(trials: u32) -> u32 {
+    let (few, many) = STRICT_TRIALS;
+    let missing = many.saturating_sub(trials.max(few));
+    missing.saturating_mul(100).checked_div(many.saturating_sub(few)).unwrap_or(0)
+}
 
 /// A rung of a bracket: trials that reach `resource` epochs are compared there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +78,10 @@ pub struct Plan {
     min_resource: u32,
     max_resource: u32,
     eta: u32,
-    rule: Rule,
+    median: bool,
+    /// In percent: see [`Self::highest`].
+    strictness: u32,
+    by_evidence: bool,
     /// The brackets of Algorithm 1 that it has, the one that explores most first.
     chosen: Range<usize>,
     brackets: Vec<BracketPlan>,
@@ -103,8 +132,16 @@ impl Plan {
         let ratio = max_resource.checked_div(min_resource).unwrap_or(0);
         let s_max = ratio.checked_ilog(eta).ok_or(PlanError::MaxBelowMin)?;
         let brackets: Vec<_> = (0..=s_max).rev().map(|s| bracket(s, s_max, max_resource, eta)).collect();
-        let rule = Rule::TopShare { eta };
-        Ok(Self { min_resource, max_resource, eta, rule, chosen: 0..brackets.len(), brackets })
+        Ok(Self {
+            min_resource,
+            max_resource,
+            eta,
+            median: false,
+            strictness: 0,
+            by_evidence: true,
+            chosen: 0..brackets.len(),
+            brackets,
+        })
     }
 
     /// Returns the plan with a part of its brackets; `None` if it has not all of them, or if the part is empty.
@@ -151,7 +188,9 @@ impl Plan {
     }
 
     /// Returns the part of the plan for a sampler that learns: one bracket, whose rungs are the highest ones. It has at
-    /// most three comparisons, and not more than `jobs` trials can fill.
+    /// most three comparisons, and not more than `jobs` trials can fill. Of the running trials at a rung, `1/eta` continue
+    /// with a strictness of 0 percent. With 100 percent, `1/(eta + 4)` continue at the last comparison and `1/(eta + 2)`
+    /// at the one before ([`strictness`]). Promotions do not depend on the strictness.
     ///
     /// The sampler explores, so brackets with lower first rungs are not needed. A low rung costs more than it saves: a
     /// start-up takes longer than the epochs up to it, and the first epochs often rank trials in another order than the
@@ -161,20 +200,40 @@ impl Plan {
     /// use hyperband::plan::Plan;
     /// let plan = Plan::hyperband(1, 81, 2)?;
     /// let levels = |jobs| {
-    ///     let part = plan.highest(jobs);
+    ///     let part = plan.highest(jobs, 0);
     ///     part.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>()
     /// };
     /// assert_eq!(levels(30), [10, 20, 40, 81]);
     /// assert_eq!(levels(5), [20, 40, 81]);
+    /// let continue_of_60 = |strictness| {
+    ///     let part = plan.highest(30, strictness);
+    ///     [0, 1, 2].map(|rung| part.rule(0, rung).allowed(60))
+    /// };
+    /// assert_eq!(continue_of_60(0), [30, 30, 30]);
+    /// assert_eq!(continue_of_60(50), [30, 20, 15]);
+    /// assert_eq!(continue_of_60(100), [30, 15, 10]);
     /// # Ok::<(), hyperband::plan::PlanError>(())
     /// ```
     #[must_use]
-    pub fn highest(&self, jobs: u32) -> Self {
+    pub fn highest(&self, jobs: u32, strictness: u32) -> Self {
         let most = jobs.max(1).checked_ilog(self.eta).unwrap_or(0).min(HIGHEST_COMPARISONS);
         let most = usize::try_from(most).unwrap_or(0);
         let fits = |bracket: &BracketPlan| bracket.rungs.len().saturating_sub(1) <= most;
         let first = self.brackets.iter().position(fits).unwrap_or(0);
-        self.part(first..first.saturating_add(1)).unwrap_or_else(|| self.clone())
+        self.part(first..first.saturating_add(1)).unwrap_or_else(|| self.clone()).with_strictness(strictness)
+    }
+
+    /// Returns the plan with this strictness, in percent, at most 100 ([`Self::highest`]).
+    #[must_use]
+    pub fn with_strictness(self, strictness: u32) -> Self {
+        Self { strictness: strictness.min(100), ..self }
+    }
+
+    /// Returns the plan without the rule that a level that does not predict stops no trial
+    /// ([`predicts`](crate::rung::predicts)).
+    #[must_use]
+    pub fn without_evidence(self) -> Self {
+        Self { by_evidence: false, ..self }
     }
 
     /// Returns the plan without early stopping: one bracket with one rung, at the end of a job, however late.
@@ -184,7 +243,9 @@ impl Plan {
             min_resource: 1,
             max_resource: u32::MAX,
             eta: 2,
-            rule: Rule::TopShare { eta: 2 },
+            median: false,
+            strictness: 0,
+            by_evidence: false,
             chosen: 0..1,
             brackets: vec![BracketPlan { rungs: vec![rung] }],
         }
@@ -200,7 +261,7 @@ impl Plan {
             (1..).map_while(|exponent| 1_u32.checked_shl(exponent)).take_while(|at| *at <= MAX_RESOURCE);
         let levels = levels.chain([u32::MAX]);
         let rungs = levels.map(|resource| RungPlan { resource, slots: 1 }).collect();
-        Self { rule: Rule::Median, brackets: vec![BracketPlan { rungs }], ..Self::without_stopping() }
+        Self { median: true, brackets: vec![BracketPlan { rungs }], ..Self::without_stopping() }
     }
 
     /// Returns the smallest resource, in epochs.
@@ -208,9 +269,29 @@ impl Plan {
         self.min_resource
     }
 
-    /// Returns the rule by which running trials are compared at a level.
-    pub fn rule(&self) -> Rule {
-        self.rule
+    /// Returns the rule by which running trials are compared at a rung of a bracket.
+    pub fn rule(&self, bracket: usize, rung: usize) -> Rule {
+        if self.median {
+            return Rule::Median;
+        }
+        let above = self.rung_count(bracket).saturating_sub(rung.saturating_add(2));
+        let stricter = STRICTEST.get(above).map_or(0, |most| most.saturating_mul(self.strictness));
+        Rule::TopShare { eta_percent: self.eta.saturating_mul(100).saturating_add(stricter) }
+    }
+
+    /// Returns whether running trials are compared by the median rule ([`Rule::Median`]).
+    pub fn is_median(&self) -> bool {
+        self.median
+    }
+
+    /// Returns the strictness in percent ([`Self::highest`]).
+    pub fn strictness(&self) -> u32 {
+        self.strictness
+    }
+
+    /// Returns whether a level that does not predict stops no trial ([`predicts`](crate::rung::predicts)).
+    pub fn is_by_evidence(&self) -> bool {
+        self.by_evidence
     }
 
     /// Returns the reduction factor.
@@ -312,170 +393,4 @@ fn bracket(s: u32, s_max: u32, max_resource: u32, eta: u32) -> BracketPlan {
         })
         .collect();
     BracketPlan { rungs }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use proptest::test_runner::RngSeed;
-
-    use super::*;
-
-    fn table(min: u32, max: u32, eta: u32) -> Vec<Vec<(u32, u32)>> {
-        let plan = Plan::hyperband(min, max, eta).unwrap();
-        plan.brackets().iter().map(|b| b.rungs().iter().map(|r| (r.slots, r.resource)).collect()).collect()
-    }
-
-    #[test]
-    fn the_plan_for_1_to_30_epochs_matches_the_article() {
-        let expected: Vec<Vec<(u32, u32)>> = vec![
-            vec![(27, 1), (9, 3), (3, 10), (1, 30)],
-            vec![(12, 3), (4, 10), (1, 30)],
-            vec![(6, 10), (2, 30)],
-            vec![(4, 30)],
-        ];
-        assert_eq!(table(1, 30, 3), expected);
-    }
-
-    #[test]
-    fn powers_with_an_inexact_float_logarithm_keep_their_bracket() {
-        assert_eq!(Plan::hyperband(1, 243, 3).unwrap().brackets().len(), 6);
-        assert_eq!(Plan::hyperband(1, 19_683, 3).unwrap().brackets().len(), 10);
-    }
-
-    #[test]
-    fn a_min_resource_above_one_raises_the_first_rung() {
-        assert_eq!(table(3, 30, 3)[0], [(9, 3), (3, 10), (1, 30)]);
-        assert_eq!(table(30, 30, 3), [[(1, 30)]]);
-    }
-
-    #[test]
-    fn invalid_numbers_are_refused() {
-        assert_eq!(Plan::hyperband(0, 9, 3), Err(PlanError::MinResourceIsZero));
-        assert_eq!(Plan::hyperband(10, 9, 3), Err(PlanError::MaxBelowMin));
-        assert_eq!(Plan::hyperband(1, 9, 1), Err(PlanError::EtaBelowTwo));
-        assert_eq!(Plan::hyperband(1, 20_001, 3), Err(PlanError::MaxTooLarge));
-    }
-
-    #[test]
-    fn a_plan_fits_the_number_of_jobs() {
-        let plan = Plan::hyperband(1, 81, 3).unwrap();
-        let chosen = |jobs, promotes| plan.fitting(jobs, promotes).chosen();
-        assert_eq!(chosen(80, false), 1..3);
-        assert_eq!(chosen(81, false), 0..2);
-        assert_eq!((chosen(142, false), chosen(143, false)), (0..2, 0..5));
-        assert_eq!((chosen(143, true), chosen(plan.jobs(), true)), (0..2, 0..5));
-        assert_eq!((chosen(9, false), chosen(8, false), chosen(1, false)), (2..4, 3..4, 4..5));
-        // A plan without comparisons has one bracket, whatever the number of jobs.
-        assert_eq!(Plan::hyperband(9, 9, 3).unwrap().fitting(1, false).chosen(), 0..1);
-    }
-
-    #[test]
-    fn a_part_of_a_part_counts_from_the_whole_plan() {
-        let plan = Plan::hyperband(1, 81, 3).unwrap();
-        let part = plan.part(1..4).and_then(|part| part.part(1..2)).unwrap();
-        assert_eq!((part.chosen(), part.brackets()), (2..3, &plan.brackets()[2..3]));
-        assert_eq!((plan.part(2..2), plan.part(4..6)), (None, None));
-    }
-
-    #[test]
-    fn the_maximum_resource_is_allowed() {
-        let plan = Plan::hyperband(1, MAX_RESOURCE, 3).unwrap();
-        assert_eq!(plan.brackets()[0].rungs().last().unwrap().resource, 20_000);
-    }
-
-    #[test]
-    fn an_error_message_names_the_limit() {
-        let refusal = |min, max, eta| Plan::hyperband(min, max, eta).unwrap_err().to_string();
-        assert_eq!(refusal(0, 9, 3), "MinResource must be at least 1");
-        assert_eq!(refusal(10, 9, 3), "MaxResource must not be below MinResource");
-        assert_eq!(refusal(1, 20_001, 3), "MaxResource must not be above 20000");
-        assert_eq!(refusal(1, 9, 1), "the reduction factor must be at least 2");
-    }
-
-    #[test]
-    fn a_plan_returns_its_parameters() {
-        let plan = Plan::hyperband(1, 30, 3).unwrap();
-        assert_eq!((plan.eta(), plan.max_resource(), plan.trials()), (3, 30, 27 + 12 + 6 + 4));
-    }
-
-    #[test]
-    fn a_plan_without_stopping_has_one_rung_at_the_end() {
-        let plan = Plan::without_stopping();
-        assert_eq!(plan.max_resource(), u32::MAX);
-        assert_eq!(plan.brackets().len(), 1);
-        assert_eq!(plan.brackets()[0].rungs(), [RungPlan { resource: u32::MAX, slots: 1 }]);
-    }
-
-    #[test]
-    fn the_plan_of_the_median_rule_compares_at_powers_of_two() {
-        let plan = Plan::median();
-        let levels: Vec<_> = plan.brackets()[0].rungs().iter().map(|rung| rung.resource).collect();
-        assert_eq!((&levels[..4], levels[13], levels[14]), (&[2, 4, 8, 16][..], 16_384, u32::MAX));
-        assert_eq!((levels.len(), plan.max_resource(), plan.rule()), (15, u32::MAX, Rule::Median));
-    }
-
-    #[test]
-    fn the_next_bracket_is_an_open_one() {
-        let plan = Plan::hyperband(1, 9, 3).unwrap();
-        assert_eq!(plan.next_bracket_of(&[0, 0, 0], |bracket| bracket > 0), Some(1));
-        assert_eq!(plan.next_bracket_of(&[0, 5, 2], |bracket| bracket > 0), Some(2));
-        assert_eq!(plan.next_bracket_of(&[0, 0, 0], |_| false), None);
-    }
-
-    #[test]
-    fn a_tie_between_brackets_goes_to_the_one_that_explores_most() {
-        // 9, 5 and 3 trials: one short of the plan in each, then all complete.
-        let plan = Plan::hyperband(1, 9, 3).unwrap();
-        assert_eq!(plan.next_bracket(&[8, 4, 2]), 0);
-        assert_eq!(plan.next_bracket(&[9, 4, 2]), 1);
-        assert_eq!(plan.next_bracket(&[9, 5, 2]), 2);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// A naive version of Algorithm 1, by repeated multiplication, gives the same table.
-        #[test]
-        fn plan_equals_a_naive_version(min in 1_u32..50, factor in 1_u32..400, eta in 2_u32..6) {
-            let max = min * factor;
-            let mut s_max = 0_u32;
-            let mut power = u64::from(eta);
-            while power <= u64::from(max / min) {
-                s_max += 1;
-                power *= u64::from(eta);
-            }
-            let plan = Plan::hyperband(min, max, eta).unwrap();
-            prop_assert_eq!(plan.brackets().len(), usize::try_from(s_max).unwrap() + 1);
-            for (bracket, s) in plan.brackets().iter().zip((0..=s_max).rev()) {
-                let eta_s = (0..s).fold(1_u64, |product, _| product * u64::from(eta));
-                let numerator = u64::from(s_max + 1) * eta_s;
-                let n = numerator / u64::from(s + 1) + u64::from(numerator % u64::from(s + 1) != 0);
-                prop_assert_eq!(u64::from(bracket.trials()), n);
-                let mut previous = 0;
-                for rung in bracket.rungs() {
-                    prop_assert!(rung.resource > previous, "levels rise: {:?}", bracket);
-                    prop_assert!(rung.resource >= min);
-                    previous = rung.resource;
-                }
-                prop_assert_eq!(previous, max);
-            }
-        }
-
-        /// After any number of trials, no bracket is a whole trial ahead of the share of another.
-        #[test]
-        fn brackets_fill_in_proportion(max in 1_u32..300, eta in 2_u32..5, trials in 1_u32..500) {
-            let plan = Plan::hyperband(1, max, eta).unwrap();
-            let mut started = vec![0_u32; plan.brackets().len()];
-            for _ in 0..trials {
-                let next = plan.next_bracket(&started);
-                started[next] += 1;
-            }
-            for (count, bracket) in started.iter().zip(plan.brackets()) {
-                for (other_count, other) in started.iter().zip(plan.brackets()) {
-                    prop_assert!(count * other.trials() <= (other_count + 1) * bracket.trials());
-                }
-            }
-        }
-    }
 }

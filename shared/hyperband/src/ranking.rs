@@ -70,6 +70,25 @@ pub fn improves(direction: Direction, candidate: f64, incumbent: f64) -> bool {
     }
 }
 
+/// Returns how many pairs of trials have different later values, and by how many more of them the earlier values order
+/// alike than oppositely. Each trial has an earlier and a later value.
+pub fn order_alike(trials: &[(f64, f64)]) -> (i64, i64) {
+    let (mut pairs, mut balance) = (0_i64, 0_i64);
+    for (index, (earlier, later)) in trials.iter().enumerate() {
+        for (other_earlier, other_later) in trials.iter().take(index) {
+            let (before, after) = (earlier.partial_cmp(other_earlier), later.partial_cmp(other_later));
+            let Some(after) = after.filter(|after| after.is_ne()) else { continue };
+            pairs = pairs.saturating_add(1);
+            match before {
+                Some(before) if before == after => balance = balance.saturating_add(1),
+                Some(before) if before == after.reverse() => balance = balance.saturating_sub(1),
+                Some(_) | None => {}
+            }
+        }
+    }
+    (pairs, balance)
+}
+
 /// Returns whether `value` is at least as good as `target`.
 pub fn reaches(direction: Direction, value: f64, target: f64) -> bool {
     match direction {

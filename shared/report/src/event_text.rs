@@ -91,7 +91,7 @@ fn search_line(definition: &Definition, ruling: &SearchRuling, job: Option<&JobS
         }
         SearchRuling::TrialJudged { trial, rung, level, resource, value, verdict, .. } => {
             let place = words::place(*rung, *level, *resource);
-            let rule = words::rule(definition.plan().rule(), *verdict, value.is_some());
+            let rule = words::rule(definition.plan(), *verdict, value.is_some());
             format!("trial {trial}: {place}: {}, {rule}", number(*value))
         }
         SearchRuling::RungReached { trial, rung, level, resource, value, .. } => {

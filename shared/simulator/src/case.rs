@@ -43,6 +43,17 @@ pub enum Rungs {
     Synchronous,
 }
 
+/// What the late comparisons of a sampler that learns favor: `Prefer`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Late {
+    /// The request leaves it to the number of training jobs.
+    ByJobs,
+    /// Better values.
+    Value,
+    /// Fewer epochs.
+    Cost,
+}
+
 /// The time limits and the capacity of the jobs of all training job definitions but the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum OwnTerms {
@@ -159,6 +170,9 @@ pub struct Choices {
     /// Whether the sampler learns.
     #[serde(default)]
     pub model: bool,
+    /// What the late comparisons favor; `None` = the request sets `ReductionFactor`, or has no rungs.
+    #[serde(default)]
+    pub late: Option<Late>,
     /// Number of results from elsewhere from which the search starts (`KnownResults`).
     #[serde(default)]
     pub known_results: u32,
@@ -218,6 +232,7 @@ impl Choices {
             max_pending_seconds: None,
             max_capacity_wait_seconds: None,
             model: false,
+            late: None,
             known_results: 0,
             tolerance: None,
             median: false,
@@ -309,6 +324,11 @@ impl Choices {
             self.max_capacity_wait_seconds = Some(capacity.pick(&[3_600, 14_400]));
         }
         self.model = Dice::new(seed, "model", n).chance(0.3);
+        let mut late = Dice::new(seed, "late", n);
+        if self.model && late.chance(0.5) {
+            self.late = self.hyperband.map(|_| late.pick(&[Late::ByJobs, Late::Value, Late::Cost]));
+            self.hyperband = self.hyperband.map(|(min, max, _)| (min, max, 2));
+        }
         let mut known = Dice::new(seed, "known", n);
         if known.chance(0.2) {
             self.known_results = known.count(1, 40);

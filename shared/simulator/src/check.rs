@@ -111,6 +111,8 @@ pub(crate) struct Book {
     pub(crate) trials: BTreeMap<TrialId, TrialBook>,
     /// Arrivals in their order, by bracket and rung.
     levels: BTreeMap<(u32, Epochs), Vec<Arrival>>,
+    /// Arrivals with a value at the last level of their bracket, in their order, by training job definition.
+    last_arrivals: BTreeMap<u32, Vec<(TrialId, f64)>>,
     /// The largest excess of a bill above the worst case of its job, in micro-dollars. Only a fault of the training
     /// service can cause one.
     pub(crate) margin: u64,
@@ -343,6 +345,7 @@ impl Checker {
             jobs: BTreeMap::new(),
             trials: BTreeMap::new(),
             levels: BTreeMap::new(),
+            last_arrivals: BTreeMap::new(),
             margin: 0,
             risen: 0,
             overrun_published: false,

@@ -262,6 +262,7 @@ const CHOICES: &[fn(&mut Choices)] = &[
         }
     },
     |choices| choices.hyperband = None,
+    |choices| choices.late = None,
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(3), 3)),
     |choices| choices.hyperband = choices.hyperband.map(|(_, max, _)| (1, max.min(9), 3)),
     |choices| choices.refit = false,

@@ -158,19 +158,33 @@ mod stored_plan {
         /// The brackets that the plan has; `None` = all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         brackets: Option<Range<usize>>,
+        /// A release before this field had no strictness.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        strictness: u32,
+        /// A release before this field stopped trials at every level.
+        #[serde(default)]
+        by_evidence: bool,
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_zero(number: &u32) -> bool {
+        *number == 0
     }
 
     pub(crate) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
         let (min_resource, max_resource, eta) = (plan.min_resource(), plan.max_resource(), plan.eta());
-        let all = Plan::hyperband(min_resource, max_resource, eta).is_ok_and(|all| all == *plan);
-        let brackets = (!all).then(|| plan.chosen());
-        Numbers { min_resource, max_resource, eta, brackets }.serialize(serializer)
+        let all = Plan::hyperband(min_resource, max_resource, eta).map(|all| all.chosen());
+        let brackets = Some(plan.chosen()).filter(|chosen| all.as_ref() != Ok(chosen));
+        let (strictness, by_evidence) = (plan.strictness(), plan.is_by_evidence());
+        Numbers { min_resource, max_resource, eta, brackets, strictness, by_evidence }.serialize(serializer)
     }
 
     pub(crate) fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Plan, D::Error> {
-        let Numbers { min_resource, max_resource, eta, brackets } = Numbers::deserialize(deserializer)?;
-        let all = Plan::hyperband(min_resource, max_resource, eta).map_err(D::Error::custom)?;
-        let Some(brackets) = brackets else { return Ok(all) };
+        let numbers = Numbers::deserialize(deserializer)?;
+        let all = Plan::hyperband(numbers.min_resource, numbers.max_resource, numbers.eta);
+        let all = all.map_err(D::Error::custom)?.with_strictness(numbers.strictness);
+        let all = if numbers.by_evidence { all } else { all.without_evidence() };
+        let Some(brackets) = numbers.brackets else { return Ok(all) };
         all.part(brackets).ok_or_else(|| D::Error::custom("the plan has no such brackets"))
     }
 }

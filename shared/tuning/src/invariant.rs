@@ -65,13 +65,15 @@ pub fn forbids(definition: &Definition, state: &State, ruling: &Ruling) -> Optio
             let known = state.trials.get(*number).and_then(|trial| Some((trial, trial.place()?)));
             let may = known.is_some_and(|(trial, place)| {
                 let level = definition.level(place.cohort.bracket, place.rung);
-                let arrival = rival(definition.plan().rule(), (*number, *value));
+                let rule = definition.rule(place.cohort.bracket, place.rung);
+                let arrival = rival(rule, (*number, *value));
                 let of = definition.definition_of(*number);
                 let rungs = || state.search.rungs_at(definition, level, of);
                 let arrived = || rungs().map(|rung| &rung.arrivals);
                 let rank: usize = arrived().map(|arrived| better(definition, arrived, arrival)).sum();
                 let seen = arrived().map(Vec::len).sum::<usize>().saturating_add(1);
-                let allowed = index(definition.plan().rule().allowed(count(seen)));
+                let predicts = state.search.predicts(definition, level, of);
+                let allowed = if predicts { index(rule.allowed(count(seen))) } else { seen };
                 let known = trial.curve.get(resource) == Some(value);
                 rank < allowed && index(verdict.rank) == rank && value.is_some() && known
             });

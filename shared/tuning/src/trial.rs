@@ -38,6 +38,9 @@ pub struct Trial {
     /// The comparison that stopped it or, until the service accepts a job of its next rung, that promoted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
+    /// The levels at which it was judged, and its values there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<(Epochs, f64)>,
     /// Whether a user asked to stop its job. It then gets no further attempt and is never promoted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_requested: bool,
@@ -199,6 +202,7 @@ impl Trial {
             by_model: false,
             stop_why: None,
             judged: None,
+            passed: Vec::new(),
             stop_requested: false,
             curve: BTreeMap::new(),
             streams: Vec::new(),

@@ -4,7 +4,8 @@
 
 use std::cmp::Ordering;
 
-use hyperband::rung::{MEDIAN_RIVALS, Rule};
+use hyperband::plan::Plan;
+use hyperband::rung::MEDIAN_RIVALS;
 use search::{Origin, SamplerKind, Saved};
 use tuning::definition::Definition;
 use tuning::log::reasons::{RetryWhy, StopWhy, TrialEnd};
@@ -67,11 +68,11 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
 }
 
 /// The rule of a rung, with its numbers.
-pub fn rule(rule: Rule, verdict: Verdict, is_number: bool) -> String {
+pub fn rule(plan: &Plan, verdict: Verdict, is_number: bool) -> String {
     let Verdict { rank, seen, allowed, continues } = verdict;
     let place = rank.saturating_add(1);
     let result = if continues { "so it continued" } else { "so it was stopped" };
-    if rule == Rule::Median && is_number {
+    if plan.is_median() && is_number {
         let others = seen.saturating_sub(1);
         let better = format!(
             "the running averages of {rank} of {others} earlier trials are better than its best value"
@@ -83,7 +84,13 @@ pub fn rule(rule: Rule, verdict: Verdict, is_number: bool) -> String {
         };
     }
     let verb = if allowed == 1 { "continues" } else { "continue" };
-    let share = format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}");
+    let share = if allowed == seen && seen > 1 {
+        format!(
+            "rank {place} of {seen} arrived trials; values here do not predict later ones, and all continue"
+        )
+    } else {
+        format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}")
+    };
     if is_number {
         format!("{share}, {result}")
     } else {

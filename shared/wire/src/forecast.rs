@@ -123,7 +123,7 @@ fn stopping(setting: &Setting<'_>, seed: u64) -> Outcome {
         let goes_on = !last && {
             let arrived = rungs.entry(setting.plan.level(bracket, rung)).or_default();
             let arrival = (TrialId(who), Some(quality(seed, who)));
-            let verdict = judge([&*arrived], Direction::Maximize, setting.plan.rule(), arrival);
+            let verdict = judge([&*arrived], Direction::Maximize, setting.plan.rule(bracket, rung), arrival);
             arrived.arrive(Direction::Maximize, arrival);
             verdict.continues
         };

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperband::plan::{Plan, PlanError};
+use hyperband::plan::{Plan, PlanError, strictness};
 use search::Space;
 use serde_json::{Map, Value};
 use tuning::definition::Objective;
@@ -42,7 +42,8 @@ pub(crate) use definitions::{LIST, MOVED};
 pub use error::{ErrorBody, ErrorCode, MAX_VIOLATIONS, RequestError, Violation, name_taken};
 pub use fields::Strategy;
 pub(crate) use fields::{
-    Channel, CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Refit, SpotFallback, Tag,
+    Channel, CompleteOnConvergence, Distribution, EarlyStopping, EpochNumbering, Prefer, Refit, SpotFallback,
+    Tag,
 };
 pub use instances::InstanceChoice;
 pub(crate) use job::times;
@@ -245,12 +246,24 @@ impl Request {
         }
     }
 
+    /// Returns whether the request sets `Prefer`.
+    pub fn is_preference_given(&self) -> bool {
+        self.fields.controller.prefer.is_some()
+    }
+
     /// Returns the part of `plan` that the training jobs fill. The refit is not one of them.
     pub(crate) fn fitting(&self, plan: &Plan) -> Plan {
         let search = self.max_jobs().saturating_sub(u32::from(self.refits()));
         let late = || Plan::hyperband(plan.min_resource(), plan.max_resource(), LATE_FACTOR).ok();
         match late().filter(|_| self.compares_late()) {
-            Some(late) => late.highest(search),
+            Some(late) => {
+                let strictness = match self.fields.controller.prefer {
+                    Some(Prefer::Value) => 0,
+                    Some(Prefer::Cost) => 100,
+                    None => strictness(search),
+                };
+                late.highest(search, strictness)
+            }
             None => plan.fitting(search, self.may_promote()),
         }
     }

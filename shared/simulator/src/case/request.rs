@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, Choices, Epochs, RESOURCE, Rungs, SCALED};
+use super::{Case, Choices, Epochs, Late, RESOURCE, Rungs, SCALED};
 
 /// Sets the instance prices, the cluster sizes, `SpotFallback`, `Refit`, `ValueTolerance` and `KnownResults`.
 fn set_prices_and_launch(controller: &mut Value, choices: &Choices) {
@@ -101,18 +101,7 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
     if choices.hyperband.is_some() || choices.strategy() == "Random" {
         controller["Sampler"] = json!(if choices.model { "Model" } else { "Sobol" });
     }
-    if let Some((min, max, eta)) = choices.hyperband {
-        config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
-        controller["ReductionFactor"] = json!(eta);
-        controller["ResourceHyperParameter"] = json!(RESOURCE);
-        let (execution, scheduling) = match choices.rungs {
-            Rungs::Stop => ("Stop", "Asynchronous"),
-            Rungs::Asynchronous => ("Promote", "Asynchronous"),
-            Rungs::Synchronous => ("Promote", "Synchronous"),
-        };
-        controller["RungExecution"] = json!(execution);
-        controller["Scheduling"] = json!(scheduling);
-    }
+    set_rungs(&mut config, &mut controller, choices);
     for (name, field) in CONTROLLER_NUMBERS {
         if let Some(number) = extra(name) {
             controller[field] = number;
@@ -141,6 +130,24 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
 }
 
 /// Sets the training job definition, or the list of them.
+fn set_rungs(config: &mut Value, controller: &mut Value, choices: &Choices) {
+    let Some((min, max, eta)) = choices.hyperband else { return };
+    config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
+    match choices.late {
+        None => controller["ReductionFactor"] = json!(eta),
+        Some(Late::ByJobs) => {}
+        Some(prefer) => controller["Prefer"] = json!(prefer),
+    }
+    controller["ResourceHyperParameter"] = json!(RESOURCE);
+    let (execution, scheduling) = match choices.rungs {
+        Rungs::Stop => ("Stop", "Asynchronous"),
+        Rungs::Asynchronous => ("Promote", "Asynchronous"),
+        Rungs::Synchronous => ("Promote", "Synchronous"),
+    };
+    controller["RungExecution"] = json!(execution);
+    controller["Scheduling"] = json!(scheduling);
+}
+
 fn set_definitions(request: &mut Value, choices: &Choices) {
     if choices.definitions == 1 {
         request["TrainingJobDefinition"] = job_definition(choices, 0);

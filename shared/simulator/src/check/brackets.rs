@@ -2,7 +2,7 @@
 
 use tuning::unit::ids::{BracketId, RungId};
 
-use crate::case::Case;
+use crate::case::{Case, Late};
 
 /// The brackets of Hyperband, as in the paper (Algorithm 1).
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,11 @@ impl Shape {
         let jobs = case.counted_jobs() - u32::from(case.choices.refit);
         let rungs = |s: u32| if case.promotes() { s } else { 0 };
         let slots = |s: u32, rung: u32| (self.slots(s) / self.eta.pow(rung)).max(1);
+        if case.choices.late.is_some() {
+            let last =
+                (0..=3).take_while(|s| 2_u32.pow(*s) <= jobs.max(1)).last().unwrap_or(0).min(self.s_max);
+            return (last, last);
+        }
         let full_set: u32 =
             (0..=self.s_max).flat_map(|s| (0..=rungs(s)).map(move |rung| slots(s, rung))).sum();
         if jobs >= full_set {
@@ -41,6 +46,24 @@ impl Shape {
         }
         let most = (0..=self.s_max).filter(|s| self.eta.pow(*s) <= jobs.max(1)).max().unwrap_or(0);
         (if most >= 2 { most - 1 } else { most }, most)
+    }
+
+    /// Returns how many of `arrived` running trials go on at a rung.
+    pub(super) fn going_on(self, case: &Case, arrived: usize, bracket: BracketId, rung: RungId) -> usize {
+        let jobs = case.counted_jobs() - u32::from(case.choices.refit);
+        // How many of 70 jobs less than 100 the tuning has.
+        let lacking = match case.choices.late {
+            None | Some(Late::Value) => 0,
+            Some(Late::Cost) => 70,
+            Some(Late::ByJobs) => 100 - jobs.clamp(30, 100),
+        };
+        let percent = lacking * 100 / 70;
+        let one_of = match self.last_rung(bracket).0 - rung.0 {
+            1 => 100 * self.eta + 4 * percent,
+            2 => 100 * self.eta + 2 * percent,
+            _ => 100 * self.eta,
+        };
+        arrived * 100 / usize::try_from(one_of).unwrap_or(usize::MAX)
     }
 
     /// Returns the number of brackets of a training job definition.

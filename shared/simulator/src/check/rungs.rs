@@ -1,6 +1,8 @@
 //! P6 without promotion: the rung rule, recounted from the recorded arrivals.
 
 use tuning::log::ruling::{Ruling, SearchRuling};
+use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::{BracketId, RungId, TrialId};
 
 use super::brackets::Shape;
 use super::{Arrival, Book};
@@ -21,21 +23,8 @@ impl Book {
         else {
             return Ok(());
         };
-        let choices = &self.case.choices;
-        let (eta, max_resource, due) = match choices.hyperband {
-            Some(_) if self.case.promotes() => {
-                return Err("P6: a trial was judged in a tuning with promotion".to_owned());
-            }
-            Some((_, max_resource, eta)) => {
-                let definition = self.case.definition_of(*trial);
-                let shape = Shape::of(&self.case).filter(|shape| shape.has(*bracket, definition));
-                let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
-                (Some(eta), max_resource, shape.level(*bracket, *rung))
-            }
-            None if choices.median => (None, u32::MAX, 2_u32.pow(rung.0 + 1)),
-            None => return Err("P6: a trial was judged in a tuning without rungs".to_owned()),
-        };
-        let maximize = choices.maximize;
+        let Due { shape, max_resource, levels: [due, next] } = self.due(*trial, *bracket, *rung)?;
+        let maximize = self.case.choices.maximize;
         let book = self.trials.get_mut(trial).ok_or_else(|| format!("P6: trial {trial} does not exist"))?;
         if book.finished || book.out {
             return Err(format!("P6: trial {trial} was judged after it was stopped or ended"));
@@ -56,15 +45,21 @@ impl Book {
         }
         // The trials of all brackets of a training job definition compete at a level.
         let place = (self.case.definition_of(*trial), *level);
+        let predicts = shape.is_none() || self.predicts(place);
+        if let Some(value) = value.filter(|_| shape.is_some() && next >= max_resource) {
+            self.last_arrivals.entry(place.0).or_default().push((*trial, value));
+        }
         let arrivals = self.levels.entry(place).or_default();
-        let (rank, allowed) = match eta {
-            Some(eta) => {
-                let allowed = (arrivals.len() + 1) / usize::try_from(eta).unwrap_or(1);
+        let (rank, allowed) = match shape {
+            Some(shape) => {
+                let arrived = arrivals.len() + 1;
+                let allowed =
+                    if predicts { shape.going_on(&self.case, arrived, *bracket, *rung) } else { arrived };
                 (rank(maximize, arrivals, (*trial, *value)), allowed.max(1))
             }
             None => median_rank(maximize, arrivals, *value),
         };
-        if average.is_some() != (eta.is_none() && value.is_some()) {
+        if average.is_some() != (shape.is_none() && value.is_some()) {
             return Err(format!("P6: trial {trial} has the running average {average:?}"));
         }
         arrivals.push((*trial, average.or(*value)));
@@ -79,6 +74,60 @@ impl Book {
             ));
         }
         Ok(())
+    }
+}
+
+/// Where a judgement is due.
+struct Due {
+    /// The brackets; `None` with the median rule.
+    shape: Option<Shape>,
+    max_resource: u32,
+    /// The level of the rung, and that of the next one.
+    levels: [u32; 2],
+}
+
+impl Book {
+    fn due(&self, trial: TrialId, bracket: BracketId, rung: RungId) -> Result<Due, String> {
+        let choices = &self.case.choices;
+        match choices.hyperband {
+            Some(_) if self.case.promotes() => {
+                Err("P6: a trial was judged in a tuning with promotion".to_owned())
+            }
+            Some((_, max_resource, _)) => {
+                let definition = self.case.definition_of(trial);
+                let shape = Shape::of(&self.case).filter(|shape| shape.has(bracket, definition));
+                let shape = shape.ok_or_else(|| format!("P6: the jobs do not fill bracket {bracket}"))?;
+                let levels = [rung, rung.next()].map(|rung| shape.level(bracket, rung));
+                Ok(Due { shape: Some(shape), max_resource, levels })
+            }
+            None if choices.median => {
+                let levels = [rung.0 + 1, rung.0 + 2].map(|power| 2_u32.pow(power));
+                Ok(Due { shape: None, max_resource: u32::MAX, levels })
+            }
+            None => Err("P6: a trial was judged in a tuning without rungs".to_owned()),
+        }
+    }
+
+    /// Returns whether the values at a level agree with those at the last level, for the latest twenty trials there: of
+    /// the pairs that differ there, those in the same order exceed those in the opposite order by a tenth at least.
+    fn predicts(&self, place: (u32, Epochs)) -> bool {
+        let last = self.last_arrivals.get(&place.0).map_or(&[][..], Vec::as_slice);
+        let latest = &last[last.len().saturating_sub(20)..];
+        let here = self.levels.get(&place).map_or(&[][..], Vec::as_slice);
+        let value =
+            |trial: TrialId| here.iter().find(|(other, _)| *other == trial).and_then(|(_, value)| *value);
+        let both: Vec<(f64, f64)> =
+            latest.iter().filter_map(|(trial, last)| Some((value(*trial)?, *last))).collect();
+        if both.len() < 4 {
+            return true;
+        }
+        let pairs = || (0..both.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let count = |is: &dyn Fn(f64, f64) -> bool| {
+            pairs().filter(|(i, j)| is(both[*i].0 - both[*j].0, both[*i].1 - both[*j].1)).count()
+        };
+        let same = count(&|here, last| (here > 0.0 && last > 0.0) || (here < 0.0 && last < 0.0));
+        let opposite = count(&|here, last| (here > 0.0 && last < 0.0) || (here < 0.0 && last > 0.0));
+        10 * same >= 10 * opposite + count(&|_, last| last != 0.0)
     }
 }
 

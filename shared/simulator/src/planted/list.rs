@@ -93,6 +93,9 @@ mutations! {
     OneMoreGoesOn "a rung lets one trial too many continue",
     OneMoreStopped "a rung lets one trial too few continue",
     PromoteDiverged "a trial whose value is not a number may continue",
+    EvidenceForgotten "a level that does not predict stops trials" =>
+        |_, state| state.search.passages.clear(),
+        Makes(|ruling| matches!(ruling, Ruling::Search(SearchRuling::TrialJudged { .. }))),
     KeepFailure "a trial whose program failed is retried" =>
         |_, state| change_end(state, JobEnd::AlgorithmError, JobEnd::ServiceError),
         Makes(is_retry),

@@ -16,6 +16,7 @@ use crate::log::ruling::{
 };
 use crate::state::failures::names_its_error;
 use crate::state::results::Fruitless;
+use crate::state::search::Passage;
 use crate::state::{State, Status, latest_start};
 use crate::trial::summary::JobSummary;
 use crate::trial::summary::summary;
@@ -170,7 +171,13 @@ impl State {
 
     fn judged(&mut self, definition: &Definition, ruling: &Ruling) {
         let Ruling::Search(SearchRuling::TrialJudged {
-            trial: number, rung, value, average, verdict, ..
+            trial: number,
+            rung,
+            level,
+            value,
+            average,
+            verdict,
+            ..
         }) = ruling
         else {
             return;
@@ -178,6 +185,15 @@ impl State {
         let Some(trial) = self.trials.get_mut(*number) else { return };
         let Some(place) = trial.place() else { return };
         trial.purpose = Purpose::Search(Place { rung: rung.next(), ..place });
+        if let Some(value) = value.filter(|_| definition.plan().is_by_evidence()) {
+            trial.passed.push((*level, value));
+            let is_last =
+                definition.level(place.cohort.bracket, rung.next()) >= definition.largest_resource();
+            if is_last {
+                let values = std::mem::take(&mut trial.passed);
+                self.search.pass(Passage { of: definition.definition_of(*number), values });
+            }
+        }
         if !verdict.continues {
             trial.stop_why = Some(StopWhy::Rung { rung: *rung });
             trial.judged = Some(judged_at(definition, place, *value, *verdict));

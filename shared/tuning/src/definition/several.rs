@@ -3,11 +3,12 @@
 //! The number of a trial determines its definition. The brackets of all definitions are numbered consecutively.
 
 use hyperband::plan::BracketPlan;
+use hyperband::rung::Rule;
 use search::Space;
 
 use super::job_shape::{JobTerms, OtherDefinition};
 use super::{Definition, JobLimits};
-use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, SizeId, TrialId, count};
+use crate::unit::ids::{BracketId, ChoiceId, DefinitionId, RungId, SizeId, TrialId, count};
 
 impl Definition {
     /// Returns whether the request has several training job definitions.
@@ -108,6 +109,11 @@ impl Definition {
         let each = self.plan().brackets().len();
         let is_refit = bracket.index() >= each.saturating_mul(self.definition_count());
         if is_refit { each } else { bracket.index().checked_rem(each).unwrap_or(0) }
+    }
+
+    /// Returns the rule by which running trials are compared at a rung.
+    pub fn rule(&self, bracket: BracketId, rung: RungId) -> Rule {
+        self.plan().rule(self.in_plan(bracket), rung.index())
     }
 
     /// Returns the training job definition of a bracket.

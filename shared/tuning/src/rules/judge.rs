@@ -6,11 +6,13 @@
 //! A trial competes with its best value so far, since the tuning searches for the best value. One bad epoch therefore
 //! does not decide about a noisy curve, or about a curve that peaked and fell.
 //!
+//! At a level that does not predict later values, all trials continue ([`hyperband::rung::predicts`]). The trials that
+//! were judged at the last level show it, by their values there and at the lower level.
+//!
 //! The median rule of the other strategies uses the same rungs. It compares a trial with the running averages of the
 //! trials that arrived before ([`Rule::Median`]).
 
 use hyperband::ranking::improves;
-use hyperband::rung::Rule;
 
 use crate::definition::Definition;
 use crate::log::fact::JobEnd;
@@ -35,7 +37,6 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
     if state.status != Status::Active || definition.promotes().is_some() || state.finalist.is_some() {
         return None;
     }
-    let plan = definition.plan();
     state.trials.iter().find_map(|(number, trial)| {
         // A diverged trial is stopped as such.
         if trial.stop_why.is_some() || trial.stop_requested || diverged(definition, trial).is_some() {
@@ -54,7 +55,10 @@ pub(crate) fn judgement(definition: &Definition, state: &State) -> Option<Ruling
         }
         let of = definition.definition_of(*number);
         let rungs = state.search.rungs_at(definition, level, of);
-        let verdict = judge(rungs, definition.direction(), plan.rule(), (*number, value));
+        let rule = definition.rule(place.cohort.bracket, place.rung);
+        let verdict = judge(rungs, definition.direction(), rule, (*number, value));
+        let predicts = state.search.predicts(definition, level, of);
+        let verdict = if predicts { verdict } else { verdict.of_all(value.is_some()) };
         Some(Ruling::Search(SearchRuling::TrialJudged {
             trial: *number,
             bracket: place.cohort.bracket,
@@ -115,7 +119,7 @@ fn average_up_to(
     trial: &Trial,
     (resource, value): (Epochs, Option<f64>),
 ) -> Option<f64> {
-    value.filter(|_| definition.plan().rule() == Rule::Median)?;
+    value.filter(|_| definition.plan().is_median())?;
     let values = trial.curve.range(..=resource).filter_map(|(_, value)| *value);
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     Some(sum / count).filter(|average: &f64| average.is_finite()).or(value)
@@ -129,7 +133,7 @@ fn value_at(
     level: Epochs,
 ) -> Option<(Epochs, Option<f64>)> {
     // The median rule compares no job that has ended: there is nothing to stop.
-    let ended_well = definition.plan().rule() != Rule::Median
+    let ended_well = !definition.plan().is_median()
         && trial.job().is_some_and(|job| {
             job.end() == Some(JobEnd::Completed) && is_complete(definition, state.clock, trial, job)
         });

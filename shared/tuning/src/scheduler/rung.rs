@@ -121,7 +121,7 @@ mod tests {
     /// Judges and records the arrival of `trial`.
     fn arrive(rung: &mut Rung, direction: Direction, eta: u32, trial: u32, value: f64) -> Verdict {
         let arrival = (TrialId(trial), Some(value));
-        let verdict = judge([&*rung], direction, Rule::TopShare { eta }, arrival);
+        let verdict = judge([&*rung], direction, Rule::TopShare { eta_percent: 100 * eta }, arrival);
         rung.arrive(direction, arrival);
         verdict
     }
@@ -139,7 +139,8 @@ mod tests {
         let mut rung = Rung::default();
         assert!(!arrive(&mut rung, Direction::Minimize, 3, 0, f64::NAN).continues);
         assert!(
-            !judge([&rung], Direction::Minimize, Rule::TopShare { eta: 3 }, (TrialId(1), None)).continues
+            !judge([&rung], Direction::Minimize, Rule::TopShare { eta_percent: 300 }, (TrialId(1), None))
+                .continues
         );
         rung.arrive(Direction::Minimize, (TrialId(1), None));
         assert!(arrive(&mut rung, Direction::Minimize, 3, 2, 9.0).continues);
@@ -171,8 +172,12 @@ mod tests {
         let (mut low, mut high) = (Rung::default(), Rung::default());
         arrive(&mut low, Direction::Maximize, 3, 0, 0.5);
         arrive(&mut high, Direction::Maximize, 3, 1, 0.7);
-        let verdict =
-            judge([&low, &high], Direction::Maximize, Rule::TopShare { eta: 3 }, (TrialId(2), Some(0.6)));
+        let verdict = judge(
+            [&low, &high],
+            Direction::Maximize,
+            Rule::TopShare { eta_percent: 300 },
+            (TrialId(2), Some(0.6)),
+        );
         assert_eq!(verdict, Verdict { rank: 1, seen: 3, allowed: 1, continues: false });
     }
 

@@ -1,8 +1,9 @@
 //! The search: which trials compete with each other, which continue, and what the sampler knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hyperband::ranking::improves;
+use hyperband::rung::{EVIDENCE_MAX, predicts};
 use search::{Configuration, History, Origin};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,10 @@ pub struct Search {
     /// The trials with the best values, the best first; empty unless there are several training job definitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<(TrialId, f64)>,
+    /// The values of the latest trials that were judged at the last level, oldest first: at most [`EVIDENCE_MAX`] of each
+    /// training job definition.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    pub passages: VecDeque<Passage>,
     /// The best value seen at any epoch.
     pub incumbent: Option<Incumbent>,
     /// Trials finished since the incumbent last changed.
@@ -55,6 +60,15 @@ pub struct Search {
     /// The first finite value of the tuning, and how many values were equal to it before another one; `None` after that,
     /// and before the first value.
     pub equal_values: Option<(f64, u32)>,
+}
+
+/// A trial that was judged at the last level.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Passage {
+    /// Its training job definition.
+    pub of: DefinitionId,
+    /// The levels at which it was judged, and its values there; the last one is the last level.
+    pub values: Vec<(Epochs, f64)>,
 }
 
 /// The best value seen at any epoch.
@@ -117,6 +131,29 @@ impl Search {
             let here = move |number| definition.level(cohort.id.bracket, number) == level;
             cohort.rungs().filter(move |(number, _)| here(*number)).map(|(_, rung)| rung)
         })
+    }
+
+    /// Returns whether the values at a level predict those at the last level, by the latest trials of a training job
+    /// definition.
+    pub(crate) fn predicts(&self, definition: &Definition, level: Epochs, of: DefinitionId) -> bool {
+        if !definition.plan().is_by_evidence() {
+            return true;
+        }
+        let values = |passage: &Passage| {
+            let here = passage.values.iter().find(|(at, _)| *at == level)?;
+            Some((here.1, passage.values.last()?.1))
+        };
+        let own = self.passages.iter().filter(|passage| passage.of == of);
+        predicts(&own.filter_map(values).collect::<Vec<_>>())
+    }
+
+    /// Records a trial that was judged at the last level.
+    pub(crate) fn pass(&mut self, passage: Passage) {
+        let mut own = self.passages.iter().enumerate().filter(|(_, other)| other.of == passage.of);
+        if let Some((oldest, _)) = own.clone().nth(EVIDENCE_MAX - 1).and_then(|_| own.next()) {
+            self.passages.remove(oldest);
+        }
+        self.passages.push_back(passage);
     }
 
     /// Returns a cohort; `None` before its first trial.

@@ -182,7 +182,7 @@ fn regression_a_rung_ranks_an_arrival_as_a_sorted_list_does() {
         let verdict = tuning::scheduler::judge(
             [&rung],
             Direction::Minimize,
-            Rule::TopShare { eta: 3 },
+            Rule::TopShare { eta_percent: 300 },
             (TrialId(trial), value),
         );
         sorted.push((value.map_or(Score::NotFinite, Score::of), trial));

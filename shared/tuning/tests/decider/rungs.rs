@@ -4,7 +4,9 @@ use tuning::definition::{Definition, Scheduling};
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::log::fact::{Fact, Recorded};
 use tuning::log::ruling::{Ruling, SearchRuling};
+use tuning::trial::Trial;
 use tuning::unit::epochs::Epochs;
+use tuning::unit::ids::BracketId;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -270,6 +272,38 @@ fn a_trial_competes_with_its_best_value_up_to_the_level() {
         panic!("{judged:?}")
     };
     assert_eq!((*resource, *value, verdict.rank), (Epochs(2), Some(0.9), 0));
+}
+
+/// Slow starters: the better a trial begins, the worse it ends. A rule that ranks their first epochs keeps the wrong ones.
+#[test]
+fn a_level_that_orders_trials_oppositely_to_the_last_one_stops_no_trial() {
+    let definition = jobs(40, 40);
+    let mut started = Run::new(&definition);
+    started.take(&[submitted()]);
+    let in_first = |trial: &Trial| trial.place().unwrap().cohort.bracket == BracketId(0);
+    let live = started.state.trials.iter().filter(|(_, trial)| in_first(trial));
+    let trials: Vec<u32> = live.map(|(number, _)| number.0).take(5).collect();
+    let mut given = vec![submitted()];
+    for (index, trial) in (0_u32..).zip(&trials[..4]) {
+        let (first, last) = (0.1 + 0.1 * f64::from(index), 0.9 - 0.1 * f64::from(index));
+        let seconds = i64::from(10 * index);
+        given.push(logged(seconds + 10, job(*trial), 1, first));
+        given.push(logged(seconds + 13, job(*trial), 3, last));
+    }
+    let fifth = trials[4];
+    let low = [logged(90, job(fifth), 1, 0.05)];
+    let continues = format!("trial {fifth} continues at rung 0.0, epoch 1: 5 of 5");
+    check(&definition, &given, &low, &[&continues]);
+    // Three trials prove nothing.
+    let out = |epoch: u32, seen: u32| {
+        let verdict = format!("trial {fifth} is out at rung 0.0, epoch {epoch}: {seen} of {seen}");
+        [verdict, format!("stop {fifth}-0-1: rung 0")]
+    };
+    let [verdict, stop] = out(1, 4);
+    check(&definition, &given[..7], &low, &[&verdict, &stop]);
+    // A trial without a value never continues.
+    let [verdict, stop] = out(3, 5);
+    check(&definition, &given, &nan_up_to(fifth, 3), &[&verdict, &stop]);
 }
 
 /// Returns the facts of the trials from `first` on that logged these values as their second epoch, after 0.0.

@@ -53,7 +53,7 @@ pub(super) fn comparison(
         arrived: verdict.seen,
         allowed: verdict.allowed,
         went_on: verdict.continues,
-        rule: words::rule(definition.plan().rule(), *verdict, value.is_some()),
+        rule: words::rule(definition.plan(), *verdict, value.is_some()),
         arrivals: arrivals(&all.arrivals, went_on),
         cost,
     })

@@ -46,6 +46,14 @@ words! {
         PerAttempt,
     }
 
+    /// What the late comparisons favor.
+    pub(crate) Prefer {
+        /// Better values, by more epochs.
+        Value,
+        /// Fewer epochs.
+        Cost,
+    }
+
     pub(crate) SpotFallback {
         /// Failing jobs are retried on demand.
         OnDemand,
@@ -332,6 +340,7 @@ fields! {
         max_cost_usd: Option<Number> = "MaxCostUsd",
         instance_prices: Option<Map<String, Value>> = "InstancePricesUsdPerHour",
         reduction_factor: Option<u32> = "ReductionFactor",
+        prefer: Option<Prefer> = "Prefer",
         rung_execution: Option<GivenRungExecution> = "RungExecution",
         scheduling: Option<Scheduling> = "Scheduling",
         sampler: Option<SamplerKind> = "Sampler",

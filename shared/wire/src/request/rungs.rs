@@ -199,7 +199,8 @@ impl Request {
         let jobs = u64::from(self.max_jobs().saturating_sub(u32::from(self.refits())));
         let held = self.max_instances().map_or(u32::MAX, |most| most / self.instance_count().max(1));
         let workers = self.max_parallel().min(held).max(1);
-        let plan = self.fitting(&whole);
+        // The strictness depends on the jobs of the request, of which the cap may pay few.
+        let plan = self.fitting(&whole).with_strictness(0);
         if plan.jobs() == plan.trials() {
             return Err(RungsWhy::OneRung);
         }

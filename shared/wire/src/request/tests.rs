@@ -7,7 +7,7 @@ mod rungs;
 mod strategies;
 mod table;
 
-use hyperband::plan::Plan;
+use hyperband::plan::{Plan, strictness};
 use search::{Domain, SamplerKind, Scaling};
 use serde_json::json;
 use tuning::definition::{Definition, EpochRule, Strategy};
@@ -51,7 +51,7 @@ fn the_sample_request_is_converted_to_a_definition() {
         (made.seed, made.sampler, made.cap, made.settings.max_interruptions),
         (7, SamplerKind::Model, None, 3)
     );
-    let plan = Plan::hyperband(1, 30, 2).unwrap().highest(30);
+    let plan = Plan::hyperband(1, 30, 2).unwrap().highest(30, strictness(30));
     assert_eq!(made.strategy, Strategy::Hyperband { plan, rungs: tuning::definition::RungExecution::Stop });
     assert_eq!(made.objective, Objective::Maximize);
     assert_eq!((made.limits.max_jobs, made.limits.max_parallel), (30, 4));
@@ -92,7 +92,7 @@ fn absent_fields_take_their_defaults() {
     )
     .unwrap();
     // num_round is 30: a full set of the brackets of 1 to 30 has 27 + 12 + 6 + 4 trials.
-    assert_eq!(made.plan(), &Plan::hyperband(1, 30, 2).unwrap().highest(49));
+    assert_eq!(made.plan(), &Plan::hyperband(1, 30, 2).unwrap().highest(49, strictness(49)));
     assert_eq!(made.limits.max_jobs, 49);
     assert_eq!(
         (made.job.max_runtime_seconds, made.job.max_wait_seconds, made.job.rate),
@@ -234,10 +234,13 @@ fn with_a_model_one_bracket_compares_late() {
         definition(change, None).unwrap().plan().clone()
     };
     // 30 epochs, compared at an eighth, a quarter and half of them.
-    let late = Plan::hyperband(1, 30, 2).unwrap().highest(50);
-    for jobs in [8, 9, 49, 50, 500] {
-        assert_eq!(plan(jobs, json!({})), late, "{jobs} jobs");
+    let late = |strictness| Plan::hyperband(1, 30, 2).unwrap().highest(50, strictness);
+    for (jobs, strictness) in [(8, 100), (30, 100), (51, 70), (86, 20), (100, 0), (500, 0)] {
+        assert_eq!(plan(jobs, json!({})), late(strictness), "{jobs} jobs");
+        assert_eq!(plan(jobs, json!({"Prefer": "Value"})), late(0), "{jobs} jobs");
+        assert_eq!(plan(jobs, json!({"Prefer": "Cost"})), late(100), "{jobs} jobs");
     }
+    let late = late(0);
     let levels =
         |plan: &Plan| plan.brackets()[0].rungs().iter().map(|rung| rung.resource).collect::<Vec<_>>();
     assert_eq!(levels(&late), [3, 7, 15, 30]);

@@ -121,6 +121,15 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
     )
 }
 
+pub(super) fn prefer(request: &Request) -> Vec<Violation> {
+    when(
+        request.is_preference_given() && !request.compares_late(),
+        "Controller.Prefer",
+        "Invalid Prefer: expected a Strategy 'Hyperband' with Sampler 'Model' and without ReductionFactor, since only its \
+         late comparisons depend on it; for example, remove ReductionFactor",
+    )
+}
+
 pub(super) fn best_buy(request: &Request) -> Vec<Violation> {
     when(
         request.refit() == Refit::BestBuy && request.fields().controller.value_tolerance.is_none(),

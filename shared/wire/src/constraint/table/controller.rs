@@ -6,7 +6,7 @@ use tuning::definition::Settings;
 
 use super::super::{Constraint, dollars, integer, list, map, number, scalar, structure, text};
 use super::INSTANCE_TYPE;
-use crate::request::{EpochNumbering, Refit, SpotFallback};
+use crate::request::{EpochNumbering, Prefer, Refit, SpotFallback};
 
 /// Rows of the numbers that the decider's own table has.
 pub(in super::super) static SETTINGS: LazyLock<Vec<Constraint>> = LazyLock::new(|| {
@@ -21,6 +21,7 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
     dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),
     integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
+    text("Controller.Prefer").one_of(Prefer::WORDS).rules(&["prefer"]),
     text("Controller.RungExecution").one_of(&["Auto", "Stop", "Promote"]).rules(&["promotion", "scheduling"]),
     text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
     text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"]).rules(&["sampler"]),

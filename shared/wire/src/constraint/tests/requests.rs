@@ -145,6 +145,7 @@ fn controller() -> Value {
         "MaxCostUsd": 25.5,
         "InstancePricesUsdPerHour": {"ml.m5.2xlarge": 0.461},
         "ReductionFactor": 3,
+        "Prefer": null,
         "RungExecution": "Stop",
         "Scheduling": "Asynchronous",
         "Sampler": "Sobol",
