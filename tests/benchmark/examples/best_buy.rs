@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use benchmark::case::Case;
+use benchmark::case::{Case, Source};
 use benchmark::error::{BenchmarkError, exit};
 use benchmark::play::Seeds;
 use benchmark::tables::cases;
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     println!("| table | recorded | found | within | cost | without | regret | without |");
     println!("|---|---|---|---|---|---|---|---|");
-    for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
+    for case in cases(&options.tables)?.iter().filter(|case| case.source == Source::Recorded) {
         let scale = case.observable();
         let tolerance = options.tolerance * (scale.best - scale.median).abs();
         let of = |controller: &Value| -> Result<Vec<Found>, BenchmarkError> {

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use benchmark::case::Case;
+use benchmark::case::{Case, Source};
 use benchmark::error::{BenchmarkError, exit};
 use benchmark::play::Seeds;
 use benchmark::report::Estimate;
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     println!("| table | one: regret | two equal: regret | second worse: regret | money of the first |");
     println!("|---|---|---|---|---|");
-    for case in cases(&options.tables)?.iter().filter(|case| !case.is_analytic) {
+    for case in cases(&options.tables)?.iter().filter(|case| case.source == Source::Recorded) {
         let of = |handicaps: &[f64]| -> Result<Vec<Found>, BenchmarkError> {
             options.seeds.play(|seed| play(case, handicaps, options.seconds, seed))
         };

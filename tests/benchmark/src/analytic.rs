@@ -10,7 +10,7 @@ use search::sampler::point;
 use search::{Configuration, SamplerKind, Space};
 use serde_json::{Map, Value, json};
 
-use crate::case::{Case, Kind, Range, SpaceFile, definition, request};
+use crate::case::{Case, Kind, Range, Source, SpaceFile, definition, request};
 use crate::error::BenchmarkError;
 
 /// The names of the functions.
@@ -43,7 +43,7 @@ pub fn case(name: &str) -> Result<Case, BenchmarkError> {
     let space = json!(space).to_string();
     let unusable = |why: TableError| BenchmarkError::Table { table: name.to_owned(), why };
     let table = Table::read(lines.as_bytes(), space.as_bytes()).map_err(unusable)?;
-    Ok(Case::new(name, table, body, true))
+    Ok(Case::new(name, table, body, Source::Analytic))
 }
 
 /// Returns a line of the table.

@@ -45,13 +45,25 @@ pub struct SpaceFile {
     pub parameters: Vec<Range>,
 }
 
+/// Where a table comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Real training, recorded. Defaults were chosen on it, or may have been.
+    Recorded,
+    /// Real training, or a model of it, recorded by others. The sampler was not chosen on it.
+    HeldOut,
+    /// A computed function.
+    Analytic,
+}
+
 /// A table, and the request for tunings on it.
 #[derive(Debug)]
 pub struct Case {
     /// The name of the table.
     pub name: String,
-    /// Whether the table is a computed function.
-    pub is_analytic: bool,
+    /// Where the table comes from.
+    pub source: Source,
     /// The learning curves.
     pub table: Table,
     body: Value,
@@ -84,14 +96,14 @@ impl Scale {
 
 impl Case {
     /// Returns the case of a table, with its request.
-    pub fn new(name: &str, table: Table, body: Value, is_analytic: bool) -> Self {
+    pub fn new(name: &str, table: Table, body: Value, source: Source) -> Self {
         let better = |a: f64, b: f64| if table.maximize { a.max(b) } else { a.min(b) };
         let of = |value: &dyn Fn(&[f64]) -> Option<f64>| {
             Scale::of(table.rows.iter().filter_map(|row| value(&row.values)).collect(), table.maximize)
         };
         let observable = of(&|values| values.iter().copied().reduce(better));
         let full = of(&|values| values.last().copied());
-        Self { name: name.to_owned(), is_analytic, table, body, observable, full }
+        Self { name: name.to_owned(), source, table, body, observable, full }
     }
 
     /// Returns the best and the median of the best value of each row at any epoch.

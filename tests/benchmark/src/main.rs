@@ -2,13 +2,14 @@
 //! time, and prints their regrets as tables in Markdown or as lines of JSON.
 #![expect(clippy::print_stdout, reason = "a command-line program prints its results")]
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use benchmark::error::{BenchmarkError, exit};
 use benchmark::peers::Peers;
 use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{overall, report};
-use benchmark::tables::cases;
+use benchmark::tables::cases_with;
 use benchmark::text;
 use benchmark::world::World;
 use clap::{Parser, ValueEnum};
@@ -32,6 +33,9 @@ struct Options {
     /// A table to play; repeat it for more [default: all]
     #[arg(long = "table", value_name = "NAME")]
     tables: Vec<String>,
+    /// A further folder with held-out tables
+    #[arg(long = "tables", value_name = "FOLDER")]
+    folder: Option<PathBuf>,
     /// A method to play; repeat it for more [default: all]
     #[arg(long = "method", value_name = "NAME")]
     methods: Vec<Method>,
@@ -66,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {
-    let (cases, peers) = (cases(&options.tables)?, Peers::read()?);
+    let (cases, peers) = (cases_with(&options.tables, options.folder.as_deref())?, Peers::read()?);
     let methods = if options.methods.is_empty() { Method::value_variants() } else { &options.methods };
     let world = World::new(options.jobs_allowed, options.noise, options.unique_rows);
     let mut reports = Vec::new();

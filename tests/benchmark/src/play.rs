@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
 use curves::{TableError, simulate};
+use hyperband::plan::Plan;
 use serde_json::{Value, json};
+use tuning::unit::limits::MAX_TRAINING_JOBS;
 
 use crate::case::Case;
 use crate::error::BenchmarkError;
@@ -21,8 +23,12 @@ pub enum Method {
     SobolHyperband,
     /// The controller with `Sampler` `Random` and `ReductionFactor` 3
     RandomHyperband,
+    /// Points of Sobol's sequence with the rungs of the controller's defaults: the controller without its model
+    SobolLate,
     /// Random search, each job to its end
     Random,
+    /// Random search that ends when it has billed as much as the controller with the same seed
+    RandomBilled,
     /// ASHA that stops trials, from epoch 1
     Asha,
     /// ASHA that stops trials, from epoch 9
@@ -36,27 +42,40 @@ impl Method {
             Self::Hyperband => "hyperband",
             Self::SobolHyperband => "sobol-hyperband",
             Self::RandomHyperband => "random-hyperband",
+            Self::SobolLate => "sobol-late",
             Self::Random => "random",
+            Self::RandomBilled => "random-billed",
             Self::Asha => "asha",
             Self::AshaG9 => "asha-g9",
         }
     }
 
-    /// Returns the rival, or the controller's fields of the request.
-    fn player(self) -> Result<Rival, Value> {
+    /// Returns the rival, or the controller's fields of the request. The defaults have this plan.
+    fn player(self, plan: &Plan) -> Result<Rival, Value> {
         match self {
             Self::Hyperband => Err(json!({})),
             Self::SobolHyperband => Err(json!({"Sampler": "Sobol", "ReductionFactor": 3})),
             Self::RandomHyperband => Err(json!({"Sampler": "Random", "ReductionFactor": 3})),
-            Self::Random => Ok(Rival::Random),
+            Self::SobolLate => Ok(Rival::Late(plan.clone())),
+            Self::Random | Self::RandomBilled => Ok(Rival::Random),
             Self::Asha => Ok(Rival::Asha { grace: 1 }),
             Self::AshaG9 => Ok(Rival::Asha { grace: 9 }),
         }
     }
 
+    /// Returns the group of methods to whose best the controller is compared; `None` for the controller.
+    pub fn group(self) -> Option<&'static str> {
+        match self {
+            Self::Hyperband | Self::SobolHyperband | Self::RandomHyperband => None,
+            Self::Random | Self::Asha | Self::AshaG9 => Some("rivals"),
+            Self::SobolLate => Some("Sobol' points with the same rungs"),
+            Self::RandomBilled => Some("random search with the same billed time"),
+        }
+    }
+
     /// Returns whether the method is the controller.
     pub fn is_controller(self) -> bool {
-        self.player().is_err()
+        self.group().is_none()
     }
 }
 
@@ -142,10 +161,19 @@ fn in_threads<U: Sync, A: Send>(units: &[U], threads: usize, work: impl Fn(&U) -
 fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, BenchmarkError> {
     let World { max_jobs, setting } = world;
     let unusable = |why: TableError| BenchmarkError::Table { table: case.name.clone(), why };
-    match method.player() {
+    let definition = case.definition(&json!({}), *max_jobs)?;
+    match method.player(definition.plan()) {
         Ok(rival) => {
-            let space = case.definition(&json!({}), *max_jobs)?.space;
-            rival::play(rival, &case.table, &space, setting, *max_jobs, seed).map_err(unusable)
+            let (mut setting, mut max_jobs) = (setting.clone(), *max_jobs);
+            if method == Method::RandomBilled && !world.is_timed() {
+                let ours = play(case, Method::Hyperband, world, seed)?;
+                let billed = ours.checkpoints.last().map_or(0.0, |end| end.billed_seconds);
+                // All workers of random search are always busy.
+                let until = billed / f64::from(setting.workers);
+                (setting.until_seconds, setting.checkpoints, max_jobs) =
+                    (Some(until), vec![until], MAX_TRAINING_JOBS);
+            }
+            rival::play(&rival, &case.table, &definition.space, &setting, max_jobs, seed).map_err(unusable)
         }
         Err(controller) => {
             let simulated =

@@ -6,7 +6,7 @@
 use curves::Checkpoint;
 use serde::Serialize;
 
-use crate::case::Case;
+use crate::case::{Case, Source};
 use crate::peers::{Peer, Peers, THIRTY_JOBS};
 use crate::play::Method;
 use crate::world::{CHECKPOINTS, Run, World};
@@ -61,7 +61,7 @@ pub struct Row {
 pub struct Ratio {
     /// The controller's method.
     pub method: String,
-    /// The others: `rivals` played here, or `recorded peers`.
+    /// The others: a group of methods played here ([`Method::group`]), or `recorded peers`.
     pub others: &'static str,
     /// The ratio at each checkpoint.
     pub at: Vec<Option<f64>>,
@@ -72,8 +72,8 @@ pub struct Ratio {
 pub struct CaseReport {
     /// The name of the table.
     pub table: String,
-    /// Whether the table is a computed function.
-    pub is_analytic: bool,
+    /// Where the table comes from.
+    pub source: Source,
     /// The best and the median of the best value of each row at any epoch.
     pub best_and_median: (f64, f64),
     /// A row for each method.
@@ -89,7 +89,7 @@ pub struct Overall {
     pub method: String,
     /// See [`Ratio::others`].
     pub others: &'static str,
-    /// `recorded tables` or `analytic functions`.
+    /// `recorded tables`, `held-out tables` or `analytic functions`.
     pub tables: &'static str,
     /// The mean; `None` without a ratio.
     pub mean: Option<f64>,
@@ -107,25 +107,27 @@ pub fn report(
         methods.iter().zip(runs).map(|(method, runs)| row(case, *method, runs, world)).collect();
     let played = rows.len();
     rows.extend(recorded(&case.name, world, peers));
-    let rivals: Vec<&Row> = rows
-        .iter()
-        .take(played)
-        .zip(methods)
-        .filter(|(_, m)| !m.is_controller())
-        .map(|(row, _)| row)
-        .collect();
-    let peers: Vec<&Row> = rows.iter().skip(played).collect();
+    let mut others: Vec<(&'static str, Vec<&Row>)> = Vec::new();
+    let grouped = rows.iter().zip(methods).filter_map(|(row, method)| Some((method.group()?, row)));
+    for (name, row) in grouped.chain(rows.iter().skip(played).map(|row| ("recorded peers", row))) {
+        match others.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, group)) => group.push(row),
+            None => others.push((name, vec![row])),
+        }
+    }
     let ours = rows.iter().zip(methods).filter(|(_, method)| method.is_controller());
     let ratios = ours.flat_map(|(row, _)| {
-        [("rivals", &rivals), ("recorded peers", &peers)]
-            .into_iter()
-            .filter(|(_, others)| !others.is_empty())
-            .map(|(name, others)| Ratio { method: row.method.clone(), others: name, at: ratio(row, others) })
+        let to = |(name, others): &(&'static str, Vec<&Row>)| Ratio {
+            method: row.method.clone(),
+            others: name,
+            at: ratio(row, others),
+        };
+        others.iter().map(to)
     });
     let scale = case.observable();
     CaseReport {
         table: case.name.clone(),
-        is_analytic: case.is_analytic,
+        source: case.source,
         best_and_median: (scale.best, scale.median),
         ratios: ratios.collect(),
         rows,
@@ -188,7 +190,11 @@ fn ratio(ours: &Row, others: &[&Row]) -> Vec<Option<f64>> {
 pub fn overall(reports: &[CaseReport]) -> Vec<Overall> {
     let mut means: Vec<(Overall, Vec<f64>)> = Vec::new();
     for report in reports {
-        let tables = if report.is_analytic { "analytic functions" } else { "recorded tables" };
+        let tables = match report.source {
+            Source::Recorded => "recorded tables",
+            Source::HeldOut => "held-out tables",
+            Source::Analytic => "analytic functions",
+        };
         for Ratio { method, others, at } in &report.ratios {
             let logs = at.iter().flatten().map(|ratio| libm::log(*ratio));
             let is_same = |(mean, _): &&mut (Overall, Vec<f64>)| {

@@ -7,16 +7,18 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use curves::{Checkpoint, Row, Setting, Table, TableError, milliseconds, noise, seconds};
+use hyperband::plan::Plan;
+use hyperband::rung::{EVIDENCE_MAX, Rule, predicts};
 use search::sampler::point;
 use search::{SamplerKind, Space};
 
 use crate::world::Run;
 
-/// Of the trials at a rung, one in so many continues.
-const ETA: usize = 3;
+/// The rule of ASHA: of the trials at a rung, one in three continues.
+const THIRD: Rule = Rule::TopShare { eta_percent: 300 };
 
 /// How a rival ends jobs. It draws configurations at random, as the controller's sampler `Random` does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rival {
     /// Every job trains to its end.
     Random,
@@ -27,6 +29,9 @@ pub enum Rival {
         /// Epochs before the first rung, which is at this epoch. The next ones are at three times the one before.
         grace: u32,
     },
+    /// The rungs of the controller's defaults, with the points of its sampler `Sobol`: it shows what the model adds. A
+    /// trial competes with its best value so far, and a rung that does not predict stops no trial.
+    Late(Plan),
 }
 
 /// A running job; times in ms.
@@ -36,12 +41,16 @@ struct Job<'t> {
     /// When its first epoch began or begins.
     ready: i64,
     epoch: u32,
+    /// Its best value so far, and that at each rung that it passed.
+    best: f64,
+    passed: Vec<f64>,
 }
 
 struct Loop<'t> {
     table: &'t Table,
     space: &'t Space,
     setting: &'t Setting,
+    is_late: bool,
     seed: u64,
     max_jobs: u32,
     scale: f64,
@@ -51,8 +60,10 @@ struct Loop<'t> {
     pushed: u64,
     jobs: BTreeMap<u32, Job<'t>>,
     taken: BTreeSet<usize>,
-    /// The values at each rung; more is better.
-    rungs: BTreeMap<u32, Vec<f64>>,
+    /// The epoch of each rung, its rule, and its values; more is better.
+    rungs: Vec<(u32, Rule, Vec<f64>)>,
+    /// The values at each rung of the trials that reached the last one, oldest first.
+    passages: Vec<Vec<f64>>,
     trials: u32,
     /// The best reported value (more is better) with its recorded value, and the last value of its row.
     best: Option<(f64, f64, f64)>,
@@ -63,24 +74,29 @@ struct Loop<'t> {
 
 /// Plays a tuning of at most `max_jobs` jobs. Returns an error if the table lacks a hyperparameter of the space.
 pub fn play(
-    rival: Rival,
+    rival: &Rival,
     table: &Table,
     space: &Space,
     setting: &Setting,
     max_jobs: u32,
     seed: u64,
 ) -> Result<Run, TableError> {
-    let levels = match rival {
+    let rungs: Vec<(u32, Rule)> = match rival {
         Rival::Random => Vec::new(),
         Rival::Asha { grace } => {
-            let levels = std::iter::successors(Some(grace), |level| level.checked_mul(3));
-            levels.take_while(|level| *level < table.max_resource).collect()
+            let levels = std::iter::successors(Some(*grace), |level| level.checked_mul(3));
+            levels.take_while(|level| *level < table.max_resource).map(|level| (level, THIRD)).collect()
+        }
+        Rival::Late(plan) => {
+            let rungs = (0..plan.rung_count(0)).map(|rung| (plan.level(0, rung), plan.rule(0, rung)));
+            rungs.filter(|(level, _)| *level < table.max_resource).collect()
         }
     };
     let mut playing = Loop {
         table,
         space,
         setting,
+        is_late: matches!(rival, Rival::Late(_)),
         seed,
         max_jobs,
         scale: table.time_scale(setting.mean_job_seconds),
@@ -89,7 +105,8 @@ pub fn play(
         pushed: 0,
         jobs: BTreeMap::new(),
         taken: BTreeSet::new(),
-        rungs: levels.into_iter().map(|level| (level, Vec::new())).collect(),
+        rungs: rungs.into_iter().map(|(level, rule)| (level, rule, Vec::new())).collect(),
+        passages: Vec::new(),
         trials: 0,
         best: None,
         best_full: None,
@@ -128,7 +145,8 @@ impl Loop<'_> {
         if trial >= self.max_jobs {
             return Ok(());
         }
-        let drawn = point(self.space.dimensions(), SamplerKind::Random, self.seed, trial);
+        let sampler = if self.is_late { SamplerKind::Sobol } else { SamplerKind::Random };
+        let drawn = point(self.space.dimensions(), sampler, self.seed, trial);
         let place = table.point(&self.space.decode(&drawn))?;
         let is_free = |row: usize| !self.setting.unique_rows || !self.taken.contains(&row);
         let Some(index) = table.nearest(&place, is_free) else { return Ok(()) };
@@ -136,7 +154,7 @@ impl Loop<'_> {
         self.taken.insert(index);
         self.trials = trial.saturating_add(1);
         let ready = now.saturating_add(milliseconds(self.setting.startup_seconds));
-        self.jobs.insert(trial, Job { row, ready, epoch: 0 });
+        self.jobs.insert(trial, Job { row, ready, epoch: 0, best: f64::NEG_INFINITY, passed: Vec::new() });
         self.schedule(trial, ready);
         Ok(())
     }
@@ -159,6 +177,8 @@ impl Loop<'_> {
         let last = values.last().copied().unwrap_or(value);
         let oriented = |value: f64| if self.table.maximize { value } else { -value };
         let reported = oriented(value + self.noise * noise(self.seed, trial, epoch));
+        job.best = job.best.max(reported);
+        let best = if self.is_late { job.best } else { reported };
         if self.best.is_none_or(|(best, _, _)| reported > best) {
             self.best = Some((reported, value, last));
         }
@@ -166,7 +186,7 @@ impl Loop<'_> {
         if is_last && self.best_full.is_none_or(|best| oriented(value) > oriented(best)) {
             self.best_full = Some(value);
         }
-        if is_last || !self.continues(epoch, reported) {
+        if is_last || !self.continues(trial, epoch, best) {
             self.jobs.remove(&trial);
             self.ended.0 = self.ended.0.saturating_add(milliseconds(self.setting.startup_seconds));
             self.ended.1 = self.ended.1.saturating_add(now.saturating_sub(ready));
@@ -177,10 +197,29 @@ impl Loop<'_> {
     }
 
     /// Records a value at its rung, and returns whether its trial continues.
-    fn continues(&mut self, epoch: u32, value: f64) -> bool {
-        let Some(values) = self.rungs.get_mut(&epoch) else { return true };
+    fn continues(&mut self, trial: u32, epoch: u32, value: f64) -> bool {
+        let count = self.rungs.len();
+        let at = self.rungs.iter().position(|(level, ..)| *level == epoch);
+        let Some((index, (_, rule, values))) = at.and_then(|at| Some((at, self.rungs.get_mut(at)?))) else {
+            return true;
+        };
         values.push(value);
-        values.iter().filter(|other| **other > value).count() < (values.len() / ETA).max(1)
+        let better = values.iter().filter(|other| **other > value).count();
+        let seen = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        let is_ahead = u32::try_from(better).is_ok_and(|better| better < rule.allowed(seen));
+        if !self.is_late {
+            return is_ahead;
+        }
+        let both = |values: &Vec<f64>| Some((*values.get(index)?, *values.last()?));
+        let latest = self.passages.iter().rev().take(EVIDENCE_MAX).filter_map(both);
+        let continues = is_ahead || !predicts(&latest.collect::<Vec<_>>());
+        if let Some(job) = self.jobs.get_mut(&trial) {
+            job.passed.push(value);
+            if job.passed.len() == count {
+                self.passages.push(std::mem::take(&mut job.passed));
+            }
+        }
+        continues
     }
 
     /// Returns the state at `at` ms, up to which all events are played.

@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use curves::{Table, TableError};
 
 use crate::analytic;
-use crate::case::{Case, request};
+use crate::case::{Case, Source, request};
 use crate::error::BenchmarkError;
 
 /// Folders with recorded tables, below the root of the project. The first has public ones.
-const FOLDERS: [&str; 2] = ["examples/curves", "tests/benchmark/tables"];
+const FOLDERS: [(&str, Source); 3] = [
+    ("examples/curves", Source::Recorded),
+    ("tests/benchmark/tables", Source::Recorded),
+    ("tests/benchmark/tables/held-out", Source::HeldOut),
+];
 const ENDING: &str = ".jsonl.gz";
 
 /// Returns the cases of these names, or all: the recorded tables by folder and name, then the computed ones.
@@ -18,23 +22,26 @@ pub fn cases(names: &[String]) -> Result<Vec<Case>, BenchmarkError> {
     cases_with(names, None)
 }
 
-/// Like [`cases`]; `more` is a further folder with recorded tables, of which those with the name of a known table do not
+/// Like [`cases`]; `more` is a further folder with held-out tables, of which those with the name of a known table do not
 /// count.
 pub fn cases_with(names: &[String], more: Option<&Path>) -> Result<Vec<Case>, BenchmarkError> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folders = FOLDERS.map(|folder| root.join(folder));
-    let mut files: Vec<(String, PathBuf)> = Vec::new();
-    for folder in folders.iter().map(PathBuf::as_path).chain(more) {
-        let found = tables_of(folder)?.into_iter();
-        let new: Vec<_> = found.filter(|(name, _)| files.iter().all(|(known, _)| known != name)).collect();
+    let folders = FOLDERS.map(|(folder, source)| (root.join(folder), source));
+    let more = more.map(|folder| (folder.to_owned(), Source::HeldOut));
+    let mut files: Vec<(String, PathBuf, Source)> = Vec::new();
+    for (folder, source) in folders.into_iter().chain(more) {
+        let found = tables_of(&folder)?.into_iter();
+        let new = found.filter(|(name, _)| files.iter().all(|(known, ..)| known != name));
+        let new: Vec<_> = new.map(|(name, path)| (name, path, source)).collect();
         files.extend(new);
     }
-    let known: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).chain(analytic::NAMES).collect();
+    let known: Vec<&str> = files.iter().map(|(name, ..)| name.as_str()).chain(analytic::NAMES).collect();
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(BenchmarkError::UnknownTable { name: name.clone(), known: known.join(", ") });
     }
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
-    let recorded = files.iter().filter(|(name, _)| is_wanted(name)).map(|(name, path)| read(name, path));
+    let wanted = files.iter().filter(|(name, ..)| is_wanted(name));
+    let recorded = wanted.map(|(name, path, source)| read(name, path, *source));
     let computed = analytic::NAMES.into_iter().filter(|name| is_wanted(name)).map(analytic::case);
     recorded.chain(computed).collect()
 }
@@ -43,7 +50,7 @@ pub fn cases_with(names: &[String], more: Option<&Path>) -> Result<Vec<Case>, Be
 pub fn counts() -> Result<Vec<(Case, Vec<u32>)>, BenchmarkError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tables/counts");
     let case = |(name, path): (String, PathBuf)| {
-        let case = read(&name, &path)?;
+        let case = read(&name, &path, Source::Recorded)?;
         let counts = case.table.counts();
         Ok((case, counts))
     };
@@ -64,7 +71,7 @@ fn tables_of(folder: &Path) -> Result<Vec<(String, PathBuf)>, BenchmarkError> {
 }
 
 /// Reads a table. The request beside it counts; without one, its space gives the request.
-fn read(name: &str, path: &Path) -> Result<Case, BenchmarkError> {
+fn read(name: &str, path: &Path, source: Source) -> Result<Case, BenchmarkError> {
     let beside = |ending: &str| path.with_file_name(format!("{name}{ending}"));
     let bytes = |path: PathBuf| fs::read(&path).map_err(|why| BenchmarkError::Read { path, why });
     let (space, example) = (beside(".space.json"), beside(".json"));
@@ -82,5 +89,5 @@ fn read(name: &str, path: &Path) -> Result<Case, BenchmarkError> {
     };
     let unusable = |why: TableError| BenchmarkError::Table { table: name.to_owned(), why };
     let table = Table::read(&bytes(path.to_owned())?, &space_text).map_err(unusable)?;
-    Ok(Case::new(name, table, body, false))
+    Ok(Case::new(name, table, body, source))
 }

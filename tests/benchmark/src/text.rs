@@ -2,13 +2,18 @@
 
 use std::fmt::Write;
 
+use crate::case::Source;
 use crate::report::{CaseReport, Estimate, Overall, REGRET_MIN, Row};
 use crate::world::{CHECKPOINTS, World};
 
 /// Returns the table of a case.
 pub fn of_case(report: &CaseReport, world: &World) -> String {
     let (best, median) = report.best_and_median;
-    let kind = if report.is_analytic { ", an analytic function" } else { "" };
+    let kind = match report.source {
+        Source::Recorded => "",
+        Source::HeldOut => ", held out",
+        Source::Analytic => ", an analytic function",
+    };
     let mut text = format!("### {}{kind}\n\nBest {best:.6}, median {median:.6}.\n\n", report.table);
     let mut heads = vec!["method".to_owned(), "seeds".to_owned()];
     if world.is_timed() {

@@ -1,7 +1,7 @@
 //! The shipped tables, the recorded peers, and whole reports.
 #![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use benchmark::case::Case;
+use benchmark::case::{Case, Source};
 use benchmark::peers::Peers;
 use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{CaseReport, overall, report};
@@ -27,8 +27,9 @@ fn reported(name: &str, methods: &[Method], world: &World, seeds: u64, jobs: u16
 #[test]
 fn every_table_can_be_read_and_tuned() {
     let cases = cases(&[]).unwrap();
-    assert!(cases.iter().filter(|case| !case.is_analytic).count() >= 14);
-    assert_eq!(cases.iter().filter(|case| case.is_analytic).count(), 4);
+    assert!(cases.iter().filter(|case| case.source == Source::Recorded).count() >= 14);
+    assert_eq!(cases.iter().filter(|case| case.source == Source::HeldOut).count(), 5);
+    assert_eq!(cases.iter().filter(|case| case.source == Source::Analytic).count(), 4);
     for case in &cases {
         let table = &case.table;
         assert!(table.rows.len() >= 400 && (27..=81).contains(&table.max_resource), "{}", case.name);
@@ -110,6 +111,17 @@ fn the_rivals_reach_what_the_same_methods_were_recorded_with() {
 }
 
 #[test]
+fn a_rival_at_equal_cost_bills_as_much_as_the_controller() {
+    let world = World::new(30, 0.0, false);
+    let methods = [Method::Hyperband, Method::RandomBilled];
+    let runs = play_all(&case("digits-mlp"), &methods, &world, &Seeds { seeds: 0..3, jobs: 1 }).unwrap();
+    for (ours, rival) in runs[0].iter().zip(&runs[1]) {
+        let billed = [ours, rival].map(|run| run.checkpoints.last().unwrap().billed_seconds);
+        assert!((billed[0] - billed[1]).abs() < 0.01 && ours.trials == 30 && rival.trials < 30, "{billed:?}");
+    }
+}
+
+#[test]
 fn the_same_options_give_the_same_bytes_with_any_number_of_threads() {
     let world = World::new(30, 0.03, true);
     let lines = |threads| {
@@ -118,9 +130,9 @@ fn the_same_options_give_the_same_bytes_with_any_number_of_threads() {
     };
     let (json, text) = lines(1);
     assert_eq!((&json, &text), (&lines(3).0, &lines(3).1));
-    // 30 jobs: six methods, thirteen recorded peers, and two ratios for each of the controller's methods.
-    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 6 + 13);
-    assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 6);
+    // 30 jobs: eight methods, thirteen recorded peers, and four ratios for each of the controller's methods.
+    assert_eq!(text.lines().filter(|line| line.starts_with("| ")).count(), 2 + 8 + 13);
+    assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 12);
     assert_eq!(text.matches("neither noise nor unique rows").count(), 3);
 }
 

@@ -4,6 +4,7 @@
 use benchmark::rival::{Rival, play};
 use benchmark::world::Run;
 use curves::{Setting, Table, noise};
+use hyperband::plan::Plan;
 use search::sampler::point;
 use search::{Domain, Parameter, SamplerKind, Scaling, Space};
 
@@ -30,11 +31,13 @@ fn setting(workers: u32) -> Setting {
     Setting { workers, ..Setting::default() }
 }
 
-/// Returns the first seed whose first trials have these rows of three.
+/// Returns the first seed whose first trials have these rows of three, at random.
 fn seed_with(rows: &[u32]) -> u64 {
-    let row = |seed, trial| {
-        (0..3).find(|row| point(1, SamplerKind::Random, seed, trial)[0] < f64::from(row + 1) / 3.0)
-    };
+    seed_of(SamplerKind::Random, rows)
+}
+
+fn seed_of(sampler: SamplerKind, rows: &[u32]) -> u64 {
+    let row = |seed, trial| (0..3).find(|row| point(1, sampler, seed, trial)[0] < f64::from(row + 1) / 3.0);
     (0..10_000)
         .find(|seed| (0..).zip(rows).all(|(trial, wanted)| row(*seed, trial) == Some(*wanted)))
         .unwrap()
@@ -62,7 +65,17 @@ fn at_end(run: &Run) -> (u32, f64, f64, f64) {
 fn asha_stops_a_trial_that_is_not_among_the_best_third_of_its_rung() {
     let table = table(&rising(), "Maximize");
     let run =
-        play(Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 3, seed_with(&[1, 0, 2])).unwrap();
+        play(&Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 3, seed_with(&[1, 0, 2])).unwrap();
+    assert_eq!(at_end(&run), (3, 560.0, 560.0, 380.0));
+    assert_eq!((run.checkpoints[0].best_observed, run.checkpoints[0].best_full), (Some(2.9), Some(2.9)));
+}
+
+/// Rungs at 1, 2 and 4, and half of the trials go on: the first and the third one again.
+#[test]
+fn the_rival_with_the_rungs_of_the_controller_keeps_the_better_half() {
+    let rival = Rival::Late(Plan::hyperband(1, 9, 2).unwrap().highest(100, 0));
+    let seed = seed_of(SamplerKind::Sobol, &[1, 0, 2]);
+    let run = play(&rival, &table(&rising(), "Maximize"), &space(), &setting(1), 3, seed).unwrap();
     assert_eq!(at_end(&run), (3, 560.0, 560.0, 380.0));
     assert_eq!((run.checkpoints[0].best_observed, run.checkpoints[0].best_full), (Some(2.9), Some(2.9)));
 }
@@ -72,7 +85,7 @@ fn asha_stops_a_trial_that_is_not_among_the_best_third_of_its_rung() {
 fn asha_minimizes() {
     let table = table(&rising(), "Minimize");
     let run =
-        play(Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 3, seed_with(&[1, 0, 2])).unwrap();
+        play(&Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 3, seed_with(&[1, 0, 2])).unwrap();
     assert_eq!(at_end(&run), (3, 560.0, 560.0, 380.0));
     assert_eq!((run.checkpoints[0].best_observed, run.checkpoints[0].best_full), (Some(0.1), Some(0.9)));
 }
@@ -81,7 +94,7 @@ fn asha_minimizes() {
 #[test]
 fn asha_compares_no_trial_before_its_grace_period() {
     let table = table(&rising(), "Maximize");
-    let run = play(Rival::Asha { grace: 3 }, &table, &space(), &setting(1), 2, seed_with(&[1, 0])).unwrap();
+    let run = play(&Rival::Asha { grace: 3 }, &table, &space(), &setting(1), 2, seed_with(&[1, 0])).unwrap();
     assert_eq!(at_end(&run), (2, 360.0, 360.0, 240.0));
 }
 
@@ -90,7 +103,7 @@ fn asha_compares_no_trial_before_its_grace_period() {
 #[test]
 fn asha_continues_a_third_of_six_trials() {
     let (table, seed) = (table(&rising(), "Maximize"), seed_with(&[2, 0, 0, 0, 0, 1]));
-    let run = play(Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 6, seed).unwrap();
+    let run = play(&Rival::Asha { grace: 1 }, &table, &space(), &setting(1), 6, seed).unwrap();
     assert_eq!(at_end(&run), (6, 680.0, 680.0, 320.0));
 }
 
@@ -98,7 +111,7 @@ fn asha_continues_a_third_of_six_trials() {
 #[test]
 fn asha_continues_trials_of_equal_value() {
     let table = table(&[[0.5; 9]; 3], "Maximize");
-    let run = play(Rival::Asha { grace: 1 }, &table, &space(), &setting(2), 6, 0).unwrap();
+    let run = play(&Rival::Asha { grace: 1 }, &table, &space(), &setting(2), 6, 0).unwrap();
     assert_eq!(at_end(&run), (6, 720.0, 1_440.0, 1_080.0));
 }
 
@@ -107,7 +120,7 @@ fn asha_continues_trials_of_equal_value() {
 #[test]
 fn random_trains_every_job_to_its_end() {
     let setting = Setting { checkpoints: vec![100.0, 350.0, 480.0, 600.0], ..setting(2) };
-    let run = play(Rival::Random, &table(&rising(), "Maximize"), &space(), &setting, 4, 0).unwrap();
+    let run = play(&Rival::Random, &table(&rising(), "Maximize"), &space(), &setting, 4, 0).unwrap();
     let billed: Vec<f64> = run.checkpoints.iter().map(|point| point.billed_training_seconds).collect();
     assert_eq!((run.trials, billed.as_slice()), (4, [80.0, 460.0, 720.0, 720.0].as_slice()));
     assert_eq!(at_end(&run), (4, 600.0, 960.0, 720.0));
@@ -117,7 +130,7 @@ fn random_trains_every_job_to_its_end() {
 #[test]
 fn a_tuning_ends_at_its_time() {
     let setting = Setting { checkpoints: vec![250.0], until_seconds: Some(250.0), ..setting(1) };
-    let run = play(Rival::Random, &table(&rising(), "Maximize"), &space(), &setting, 100, 0).unwrap();
+    let run = play(&Rival::Random, &table(&rising(), "Maximize"), &space(), &setting, 100, 0).unwrap();
     assert_eq!(run.trials, 2);
 }
 
@@ -126,7 +139,7 @@ fn a_tuning_ends_at_its_time() {
 fn each_unique_row_answers_one_trial() {
     let table = table(&rising(), "Maximize");
     let setting = Setting { unique_rows: true, ..setting(1) };
-    let run = play(Rival::Random, &table, &space(), &setting, 10, 0).unwrap();
+    let run = play(&Rival::Random, &table, &space(), &setting, 10, 0).unwrap();
     assert_eq!((run.trials, run.checkpoints[0].best_full), (3, Some(2.9)));
 }
 
@@ -137,7 +150,7 @@ fn noise_changes_which_value_looks_best() {
     let setting = Setting { noise: 2.0, ..setting(1) };
     let mut others = 0;
     for seed in (0..60).filter(|seed| point(1, SamplerKind::Random, *seed, 0)[0] >= 2.0 / 3.0) {
-        let run = play(Rival::Random, &table, &space(), &setting, 1, seed).unwrap();
+        let run = play(&Rival::Random, &table, &space(), &setting, 1, seed).unwrap();
         // (best - median) of the rows is 1.
         let looks =
             (1..=9).zip(rising()[2]).map(|(epoch, value)| (value + 2.0 * noise(seed, 0, epoch), value));
