@@ -1,3 +1,5 @@
+//! Tests of the plan.
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
