@@ -71,8 +71,12 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     let (cases, peers) = (cases_with(&options.tables, options.folder.as_deref())?, Peers::read()?);
-    let methods = if options.methods.is_empty() { Method::value_variants() } else { &options.methods };
     let world = World::new(options.jobs_allowed, options.noise, options.unique_rows);
+    let all = Method::value_variants().iter().copied();
+    // In a given time all methods bill as much.
+    let all: Vec<Method> =
+        all.filter(|method| !(world.is_timed() && *method == Method::RandomBilled)).collect();
+    let methods = if options.methods.is_empty() { &all } else { &options.methods };
     let mut reports = Vec::new();
     for case in &cases {
         let runs = play_all(case, methods, &world, &options.seeds)?;
