@@ -167,7 +167,8 @@ fn arrivals(compared: &Comparison, trial: TrialId) -> String {
         } else if !std::mem::replace(&mut left_out, true) {
             let _ = writeln!(text, "{INDENT}    …");
         }
-        if place == *allowed {
+        // All of several arrivals: a level that does not predict, where earlier trials were stopped.
+        if place == *allowed && (*allowed < *arrived || *arrived == 1) {
             let _ = writeln!(text, "{INDENT}----- best {allowed} of {arrived}");
         }
     }

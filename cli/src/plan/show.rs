@@ -125,9 +125,10 @@ fn own(outlook: &Outlook) -> String {
             lines.push(("rungs", format!("Auto: {:?}, because {}", brackets.execution, brackets.why)));
         }
         lines.push(("expected", expected(outlook, &brackets.own)));
-        if let Some([cost, value]) = &brackets.preferences {
-            lines.push(("", format!("with Prefer Cost: {}", expected(outlook, cost))));
-            lines.push(("", format!("with Prefer Value, for better values: {}", expected(outlook, value))));
+        for (prefer, outcome) in ["Cost", "Value"].iter().zip(brackets.preferences.iter().flatten()) {
+            if *outcome != brackets.own {
+                lines.push(("", format!("with Prefer {prefer}: {}", expected(outlook, outcome))));
+            }
         }
     }
     let initial = outlook.request.initial_count();

@@ -264,7 +264,10 @@ fn a_plan_says_why_it_compares_late_and_counts_the_initial_configurations() {
     let [cost, value] =
         ["Cost", "Value"].map(|prefer| json["Preferences"][prefer]["Epochs"].as_u64().unwrap());
     assert!(json["Expected"]["Epochs"].as_u64() == Some(cost) && cost < value, "{json}");
-    assert!(text.contains("              with Prefer Cost: 30 jobs, "), "{text}");
+    assert!(
+        text.contains("              with Prefer Value: 30 jobs, ") && !text.contains("Prefer Cost"),
+        "{text}"
+    );
 
     let given = outlook(|_| {});
     assert!(!show::text(&given).contains("compares late"));

@@ -21,14 +21,13 @@ const HIGHEST_COMPARISONS: u32 = 3;
 /// and at the one before.
 const STRICTEST: [u32; 2] = [4, 2];
 
-/// Up to so many trials, the strictness that suits is full. From so many on, it is none.
+/// The greatest number of trials with full strictness, and the least number without any.
 const STRICT_TRIALS: (u32, u32) = (30, 100);
 
 /// Returns the strictness, in percent, that suits a search of `trials` trials ([`Plan::highest`]).
 ///
-/// With few trials, epochs go to few of them: each one more costs a large part of the search. With many, the search can
-/// afford to train half of them on, and finds better values so. Between both, the strictness falls evenly, so one trial
-/// more never changes much.
+/// In a small search, each trial that trains to its end costs a large part of all epochs. A large one finds better values
+/// if half of the trials pass each rung. Between both, the strictness falls evenly, so one trial more never changes much.
 ///
 /// ```
 /// use hyperband::plan::strictness;

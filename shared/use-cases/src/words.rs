@@ -86,7 +86,7 @@ pub fn rule(plan: &Plan, verdict: Verdict, is_number: bool) -> String {
     let verb = if allowed == 1 { "continues" } else { "continue" };
     let share = if allowed == seen && seen > 1 {
         format!(
-            "rank {place} of {seen} arrived trials; values here do not predict later ones, and all continue"
+            "rank {place} of {seen} arrived trials; values here do not predict later ones, so each arrival continues now"
         )
     } else {
         format!("rank {place} of {seen} arrived trials; the best {allowed} of {seen} {verb}")

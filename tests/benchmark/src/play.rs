@@ -27,7 +27,7 @@ pub enum Method {
     SobolLate,
     /// Random search, each job to its end
     Random,
-    /// Random search that ends when it has billed as much as the controller with the same seed
+    /// With --jobs-allowed: random search that ends when it has billed as much as the controller with the same seed
     RandomBilled,
     /// ASHA that stops trials, from epoch 1
     Asha,

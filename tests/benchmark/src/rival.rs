@@ -17,7 +17,7 @@ use crate::world::Run;
 /// The rule of ASHA: of the trials at a rung, one in three continues.
 const THIRD: Rule = Rule::TopShare { eta_percent: 300 };
 
-/// How a rival ends jobs. It draws configurations at random, as the controller's sampler `Random` does.
+/// How a rival ends jobs. All but [`Rival::Late`] draw configurations at random, as the controller's sampler `Random` does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rival {
     /// Every job trains to its end.

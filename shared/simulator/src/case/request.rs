@@ -129,7 +129,7 @@ pub(super) fn request(case: &Case, choices: &Choices) -> Value {
     request
 }
 
-/// Sets the training job definition, or the list of them.
+/// Sets the fields of Hyperband, if the tuning has rungs.
 fn set_rungs(config: &mut Value, controller: &mut Value, choices: &Choices) {
     let Some((min, max, eta)) = choices.hyperband else { return };
     config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
@@ -148,6 +148,7 @@ fn set_rungs(config: &mut Value, controller: &mut Value, choices: &Choices) {
     controller["Scheduling"] = json!(scheduling);
 }
 
+/// Sets the training job definition, or the list of them.
 fn set_definitions(request: &mut Value, choices: &Choices) {
     if choices.definitions == 1 {
         request["TrainingJobDefinition"] = job_definition(choices, 0);

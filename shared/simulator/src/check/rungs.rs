@@ -87,6 +87,7 @@ struct Due {
 }
 
 impl Book {
+    /// Returns where a judgement at a rung is due.
     fn due(&self, trial: TrialId, bracket: BracketId, rung: RungId) -> Result<Due, String> {
         let choices = &self.case.choices;
         match choices.hyperband {

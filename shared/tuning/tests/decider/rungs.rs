@@ -1,6 +1,7 @@
 //! Rungs: which trials continue, which are stopped, and which values are compared.
 
-use tuning::definition::{Definition, Scheduling};
+use hyperband::plan::Plan;
+use tuning::definition::{Definition, RungExecution, Scheduling, Strategy};
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, Stopped};
 use tuning::log::fact::{Fact, Recorded};
 use tuning::log::ruling::{Ruling, SearchRuling};
@@ -274,11 +275,9 @@ fn a_trial_competes_with_its_best_value_up_to_the_level() {
     assert_eq!((*resource, *value, verdict.rank), (Epochs(2), Some(0.9), 0));
 }
 
-/// Slow starters: the better a trial begins, the worse it ends. A rule that ranks their first epochs keeps the wrong ones.
-#[test]
-fn a_level_that_orders_trials_oppositely_to_the_last_one_stops_no_trial() {
-    let definition = jobs(40, 40);
-    let mut started = Run::new(&definition);
+/// Returns the facts of four trials, of which the better ones begin worse, and a fifth trial of their bracket.
+fn slow_starters(definition: &Definition) -> (Vec<Recorded>, u32) {
+    let mut started = Run::new(definition);
     started.take(&[submitted()]);
     let in_first = |trial: &Trial| trial.place().unwrap().cohort.bracket == BracketId(0);
     let live = started.state.trials.iter().filter(|(_, trial)| in_first(trial));
@@ -290,7 +289,14 @@ fn a_level_that_orders_trials_oppositely_to_the_last_one_stops_no_trial() {
         given.push(logged(seconds + 10, job(*trial), 1, first));
         given.push(logged(seconds + 13, job(*trial), 3, last));
     }
-    let fifth = trials[4];
+    (given, trials[4])
+}
+
+/// Slow starters: the better a trial begins, the worse it ends. A rule that ranks their first epochs keeps the wrong ones.
+#[test]
+fn a_level_that_orders_trials_oppositely_to_the_last_one_stops_no_trial() {
+    let definition = jobs(40, 40);
+    let (given, fifth) = slow_starters(&definition);
     let low = [logged(90, job(fifth), 1, 0.05)];
     let continues = format!("trial {fifth} continues at rung 0.0, epoch 1: 5 of 5");
     check(&definition, &given, &low, &[&continues]);
@@ -304,6 +310,29 @@ fn a_level_that_orders_trials_oppositely_to_the_last_one_stops_no_trial() {
     // A trial without a value never continues.
     let [verdict, stop] = out(3, 5);
     check(&definition, &given, &nan_up_to(fifth, 3), &[&verdict, &stop]);
+}
+
+/// A plan that an earlier release stored has neither field. Its tuning keeps the rules that it was submitted under.
+#[test]
+fn a_stored_plan_without_strictness_and_evidence_keeps_its_rules() {
+    let late = Plan::hyperband(1, 81, 2).unwrap().highest(30, 50);
+    let with = |plan: &Plan| {
+        let strategy = Strategy::Hyperband { plan: plan.clone(), rungs: RungExecution::Stop };
+        Definition { strategy, ..jobs(40, 40) }
+    };
+    let mut stored = serde_json::to_value(with(&late)).unwrap();
+    assert_eq!(serde_json::from_value::<Definition>(stored.clone()).unwrap().plan(), &late);
+    let plan = stored.pointer_mut("/strategy/Hyperband/plan").unwrap().as_object_mut().unwrap();
+    assert!(plan.remove("strictness").is_some() && plan.remove("by_evidence").is_some());
+    let kept: Definition = serde_json::from_value(stored).unwrap();
+    assert_eq!(kept.plan(), &late.with_strictness(0).without_evidence());
+
+    let all = Plan::hyperband(1, 9, 3).unwrap().without_evidence();
+    let definition = with(&all);
+    let (given, fifth) = slow_starters(&definition);
+    let low = [logged(90, job(fifth), 1, 0.05)];
+    let verdict = format!("trial {fifth} is out at rung 0.0, epoch 1: 5 of 5");
+    check(&definition, &given, &low, &[&verdict, &format!("stop {fifth}-0-1: rung 0")]);
 }
 
 /// Returns the facts of the trials from `first` on that logged these values as their second epoch, after 0.0.

@@ -35,7 +35,7 @@ pub static RULES: &[Rule] = &[
     rule("promotion", "RungExecution Promote requires Hyperband and ResourceHyperParameter", strategy::promotion),
     rule("scheduling", "Scheduling Synchronous requires RungExecution Promote", strategy::scheduling),
     rule("refit", "Refit requires MaxNumberOfTrainingJobs >= 2", strategy::refit),
-    rule("prefer", "Prefer requires the sampler Model and excludes ReductionFactor", strategy::prefer),
+    rule("prefer", "Prefer requires the sampler Model and excludes ReductionFactor and Promote", strategy::prefer),
     rule("best_buy", "Refit BestBuy requires ValueTolerance", strategy::best_buy),
     rule("early_stopping", "TrainingJobEarlyStoppingType is Off with Hyperband", strategy::early_stopping),
     rule("needs_jobs", "Bayesian and Random require MaxNumberOfTrainingJobs", strategy::needs_jobs),

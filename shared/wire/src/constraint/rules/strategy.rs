@@ -123,10 +123,10 @@ pub(super) fn refit(request: &Request) -> Vec<Violation> {
 
 pub(super) fn prefer(request: &Request) -> Vec<Violation> {
     when(
-        request.is_preference_given() && !request.compares_late(),
+        request.is_preference_given() && (!request.compares_late() || request.is_promotion_given()),
         "Controller.Prefer",
-        "Invalid Prefer: expected a Strategy 'Hyperband' with Sampler 'Model' and without ReductionFactor, since only its \
-         late comparisons depend on it; for example, remove ReductionFactor",
+        "Invalid Prefer: expected Strategy 'Hyperband' with Sampler 'Model', and neither ReductionFactor nor RungExecution \
+         'Promote', since only late comparisons of running trials depend on it; for example, remove Prefer",
     )
 }
 

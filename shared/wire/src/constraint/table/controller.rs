@@ -20,9 +20,9 @@ pub(in super::super) static CONTROLLER: &[Constraint] = &[
     map("Controller.InstancePricesUsdPerHour").max(100),
     text("Controller.InstancePricesUsdPerHour{key}").max(64).pattern(INSTANCE_TYPE),
     dollars("Controller.InstancePricesUsdPerHour{}").max(1_000_000),
-    integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order"]),
+    integer("Controller.ReductionFactor").range(2, 20_000).rules(&["resource_order", "prefer"]),
     text("Controller.Prefer").one_of(Prefer::WORDS).rules(&["prefer"]),
-    text("Controller.RungExecution").one_of(&["Auto", "Stop", "Promote"]).rules(&["promotion", "scheduling"]),
+    text("Controller.RungExecution").one_of(&["Auto", "Stop", "Promote"]).rules(&["promotion", "scheduling", "prefer"]),
     text("Controller.Scheduling").one_of(&["Asynchronous", "Synchronous"]).rules(&["scheduling"]),
     text("Controller.Sampler").one_of(&["Model", "Random", "Sobol"]).rules(&["sampler"]),
     text("Controller.ResourceHyperParameter").range(1, 256)

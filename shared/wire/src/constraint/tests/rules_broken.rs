@@ -86,7 +86,7 @@ fn strategy_cases() -> Vec<Case> {
         case("refit", flat, json!({"/Controller/Refit": "Best", "/CONFIG/ResourceLimits/MaxNumberOfTrainingJobs": 1}), jobs,
             "at least 2 with Refit"),
         case("prefer", flat, json!({"/Controller/Prefer": "Value", "/Controller/ReductionFactor": 3}), "Controller.Prefer",
-            "without ReductionFactor"),
+            "neither ReductionFactor nor"),
         case("best_buy", flat, json!({"/Controller/Refit": "BestBuy", "/Controller/ValueTolerance": null}),
             "Controller.ValueTolerance", "Missing ValueTolerance"),
         case("scheduling", flat, json!({"/Controller/Scheduling": "Synchronous"}), "Controller.Scheduling",
