@@ -135,8 +135,11 @@ fn set_rungs(config: &mut Value, controller: &mut Value, choices: &Choices) {
     config["StrategyConfig"]["HyperbandStrategyConfig"] = json!({"MinResource": min, "MaxResource": max});
     match choices.late {
         None => controller["ReductionFactor"] = json!(eta),
-        Some(Late::ByJobs) => {}
-        Some(prefer) => controller["Prefer"] = json!(prefer),
+        // Promotions do not depend on it.
+        Some(prefer) if prefer != Late::ByJobs && choices.rungs == Rungs::Stop => {
+            controller["Prefer"] = json!(prefer);
+        }
+        Some(_) => {}
     }
     controller["ResourceHyperParameter"] = json!(RESOURCE);
     let (execution, scheduling) = match choices.rungs {
