@@ -120,6 +120,15 @@ fn regression_a_confirmation_follows_the_stored_bills_of_its_jobs() {
     assert!(history.violations.is_empty(), "{:#?}", history.violations);
 }
 
+/// A job had trained its last epoch long before the fifth tail was known. The check expected the order to stop it at
+/// the same moment, although the next sweep gives it. Found by seed 1796034241635.
+#[test]
+fn regression_a_tail_is_too_long_once_enough_tails_are_known() {
+    let run = simulator::encode::parse(include_str!("histories/tails_known_late.json"));
+    let history = run.expect("the text of a run").history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
 /// A create took effect although its response was lost, and the job was deleted before the retry. The name was taken,
 /// but the job did not exist and no fact ever showed it, so the tuning waited forever.
 #[test]

@@ -77,6 +77,11 @@ impl Deadlines {
         }
     }
 
+    /// Returns when the summary of a concluded job was stored, in ms.
+    pub(super) fn concluded_at(&self, id: &str, job: JobKey) -> Option<i64> {
+        self.concluded_at.get(&(id.to_owned(), job)).copied()
+    }
+
     fn ruling(&mut self, now: i64, id: &str, ruling: &Ruling) {
         let of = |job: &JobKey| (id.to_owned(), *job);
         match ruling {

@@ -130,13 +130,16 @@ impl World {
             let is_alike = |other: &Job| self.is_alike(&job.id, job.key, other);
             let completed =
                 self.training.of(&job.id).filter(|other| is_alike(other) && other.now.status == "Completed");
-            let known = completed.filter(is_known).count() >= TAILS_NEEDED;
-            if stops || !read || !known || book.refit == Some(job.key.trial) {
+            let known_at = |other: &Job| self.check.deadlines.concluded_at(&job.id, other.key);
+            let mut known: Vec<i64> = completed.filter(is_known).filter_map(known_at).collect();
+            known.sort_unstable();
+            let Some(known_at) = known.get(TAILS_NEEDED - 1) else { continue };
+            if stops || !read || book.refit == Some(job.key.trial) {
                 continue;
             }
             let longest = self.tails(&job.id, is_alike).last().copied().unwrap_or(0);
             let grace = (TAIL_FACTOR * longest).max(LEAST_GRACE_MS);
-            let since = signs_of_life(job).last().map_or(self.now, |at| *at).max(calm_from);
+            let since = signs_of_life(job).last().map_or(self.now, |at| *at).max(calm_from).max(*known_at);
             if self.now - since > grace + PATIENCE_MS {
                 let minutes = (self.now - since) / MINUTE;
                 wrong.push(format!(
