@@ -36,10 +36,13 @@ end() {
   rm -rf "$logs"
 }
 
-# start NAME COMMAND...: runs COMMAND in the background, with its output in a file.
+# The longest time of a group, in seconds: more than a busy machine needs. A group that hangs fails with its output.
+GROUP_SECONDS=2400
+
+# start NAME PROGRAM [ARGUMENT…]: runs PROGRAM in the background, with its output in a file.
 start() {
   set -m
-  "${@:2}" < /dev/null > "$logs/$1" 2>&1 &
+  timeout --kill-after=60 "$GROUP_SECONDS" "${@:2}" < /dev/null > "$logs/$1" 2>&1 &
   groups[$1]=$!
   set +m
 }
@@ -83,7 +86,8 @@ start stack tests/stack/run.sh
 # The table's contract on other implementations of DynamoDB.
 start dynamodb tests/dynamodb/run.sh
 # The program with its clients, its page in a browser, and the examples.
-start programs programs
+export -f programs example
+start programs bash -euo pipefail -c programs
 
 cargo nextest run --locked --workspace --profile "$profile"
 cargo test --locked --workspace --doc --quiet

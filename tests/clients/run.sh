@@ -28,7 +28,7 @@ fi
 # script.
 logs=$(mktemp -d)
 declare -A running
-trap 'for group in "${running[@]}"; do kill -- "-$group" 2> /dev/null || true; done; rm -rf "$logs"' EXIT
+trap 'for group in "${running[@]}"; do kill -- "-$group" 2> /dev/null || true; done; wait; cat "$logs"/*; rm -rf "$logs"' EXIT
 set -m
 for name in ${1:-${!files[@]}}; do
   (for file in ${files[$name]}; do run "$name" "$file"; done) > "$logs/$name" 2>&1 &
@@ -37,6 +37,5 @@ done
 failed=0
 for name in "${!running[@]}"; do
   wait "${running[$name]}" || failed=1
-  cat "$logs/$name"
 done
 exit "$failed"

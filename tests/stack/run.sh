@@ -23,7 +23,7 @@ if [ $# -gt 0 ]; then
 fi
 # Each of these four has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
+trap 'wait; cat "$logs"/*; rm -rf "$logs"' EXIT
 .work/emulator/bin/python -B test_clients.py > "$logs/clients" 2>&1 &
 clients=$!
 .work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &
@@ -43,5 +43,4 @@ wait "$clients" || failed=1
 wait "$samples" || failed=1
 wait "$tunings" || failed=1
 wait "$parents" || failed=1
-cat "$logs/clients" "$logs/samples" "$logs/tunings" "$logs/parents"
 exit "$failed"
