@@ -11,7 +11,7 @@ use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{overall, report};
 use benchmark::tables::cases_with;
 use benchmark::text;
-use benchmark::world::World;
+use benchmark::world::{Axis, World};
 use clap::{Parser, ValueEnum};
 use serde_json::json;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
@@ -21,6 +21,7 @@ Examples:
   cargo run --release -p benchmark
   cargo run --release -p benchmark -- --seeds 0..20 --table digits-mlp --table branin --jobs 2
   cargo run --release -p benchmark -- --method hyperband --method asha --noise 0.03 --unique-rows
+  cargo run --release -p benchmark -- --against billed
   cargo run --release -p benchmark -- --jobs-allowed 30 --output json";
 
 /// Plays tunings of the controller and of other methods in virtual time on tables of learning curves, and prints their
@@ -45,6 +46,9 @@ struct Options {
     /// Each row of a table answers one trial of a tuning only
     #[arg(long)]
     unique_rows: bool,
+    /// What regrets are measured against; needs tunings without a number of jobs
+    #[arg(long, value_enum, default_value = "time", conflicts_with = "jobs_allowed")]
+    against: Axis,
     /// Training jobs of a tuning, which ends after them; with 10000, it ends after 7,200 s
     #[arg(long, value_name = "N", default_value_t = MAX_TRAINING_JOBS,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TRAINING_JOBS)))]
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {
     let (cases, peers) = (cases_with(&options.tables, options.folder.as_deref())?, Peers::read()?);
-    let world = World::new(options.jobs_allowed, options.noise, options.unique_rows);
+    let world = World::new(options.jobs_allowed, options.against, options.noise, options.unique_rows);
     let all = Method::value_variants().iter().copied();
     // In a given time all methods bill as much.
     let all: Vec<Method> =

@@ -159,7 +159,7 @@ fn in_threads<U: Sync, A: Send>(units: &[U], threads: usize, work: impl Fn(&U) -
 }
 
 fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, BenchmarkError> {
-    let World { max_jobs, setting } = world;
+    let World { max_jobs, setting, .. } = world;
     let unusable = |why: TableError| BenchmarkError::Table { table: case.name.clone(), why };
     let definition = case.definition(&json!({}), *max_jobs)?;
     match method.player(definition.plan()) {
@@ -173,7 +173,8 @@ fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, Be
                 (setting.until_seconds, setting.checkpoints, max_jobs) =
                     (Some(until), vec![until], MAX_TRAINING_JOBS);
             }
-            rival::play(&rival, &case.table, &definition.space, &setting, max_jobs, seed).map_err(unusable)
+            let run = rival::play(&rival, &case.table, &definition.space, &setting, max_jobs, seed);
+            run.map(|run| Run { checkpoints: world.measured(run.checkpoints), ..run }).map_err(unusable)
         }
         Err(controller) => {
             let simulated =
@@ -185,7 +186,7 @@ fn play(case: &Case, method: Method, world: &World, seed: u64) -> Result<Run, Be
                 outcome => outcome,
             };
             let outcome = outcome.map_err(unusable)?;
-            Ok(Run { trials: outcome.trials, checkpoints: outcome.checkpoints })
+            Ok(Run { trials: outcome.trials, checkpoints: world.measured(outcome.checkpoints) })
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::case::{Case, Source};
 use crate::peers::{Peer, Peers, THIRTY_JOBS};
 use crate::play::Method;
-use crate::world::{CHECKPOINTS, Run, World};
+use crate::world::{Axis, Run, World};
 
 /// In ratios, smaller regrets count as this: the tables do not resolve them.
 pub const REGRET_MIN: f64 = 0.001;
@@ -135,7 +135,7 @@ pub fn report(
 }
 
 fn row(case: &Case, method: Method, runs: &[Run], world: &World) -> Row {
-    let points = if world.is_timed() { CHECKPOINTS.len() } else { 1 };
+    let points = world.points().len();
     let over = |at: usize, of: &dyn Fn(&Checkpoint) -> Option<f64>| {
         Estimate::of(runs.iter().map(|run| run.checkpoints.get(at).and_then(of)))
     };
@@ -157,10 +157,10 @@ fn row(case: &Case, method: Method, runs: &[Run], world: &World) -> Row {
 
 /// Returns the rows of the recorded peers for such a world.
 fn recorded(table: &str, world: &World, peers: &Peers) -> Vec<Row> {
-    let tables = match world.max_jobs {
-        _ if world.is_timed() => &peers.tables,
-        THIRTY_JOBS => &peers.thirty_jobs,
-        _ => return Vec::new(),
+    let tables = match (world.axis, world.max_jobs) {
+        (Axis::Time, _) => &peers.tables,
+        (Axis::End, THIRTY_JOBS) => &peers.thirty_jobs,
+        (Axis::Billed | Axis::End, _) => return Vec::new(),
     };
     let estimate = |mean: Option<f64>, se| mean.map(|mean| Estimate { mean, se });
     let row = |peer: &Peer| Row {

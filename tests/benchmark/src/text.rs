@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::case::Source;
 use crate::report::{CaseReport, Estimate, Overall, REGRET_MIN, Row};
-use crate::world::{CHECKPOINTS, World};
+use crate::world::{Axis, World};
 
 /// Returns the table of a case.
 pub fn of_case(report: &CaseReport, world: &World) -> String {
@@ -16,12 +16,14 @@ pub fn of_case(report: &CaseReport, world: &World) -> String {
     };
     let mut text = format!("### {}{kind}\n\nBest {best:.6}, median {median:.6}.\n\n", report.table);
     let mut heads = vec!["method".to_owned(), "seeds".to_owned()];
-    if world.is_timed() {
-        heads.extend(CHECKPOINTS.map(|at| format!("obs {at:.0} s (se)")));
-        heads.extend(["full (se)", "trials", "billed h"].map(str::to_owned));
-    } else {
-        heads.extend(["obs at end (se)", "full (se)", "trials", "billed min", "share"].map(str::to_owned));
-    }
+    heads.extend(world.points().iter().map(|at| match world.axis {
+        Axis::Time => format!("obs {at:.0} s (se)"),
+        Axis::Billed => format!("obs {} h billed (se)", at / 3_600.0),
+        Axis::End => "obs at end (se)".to_owned(),
+    }));
+    heads.extend(["full (se)", "trials"].map(str::to_owned));
+    let billed: &[&str] = if world.is_timed() { &["billed h"] } else { &["billed min", "share"] };
+    heads.extend(billed.iter().map(|head| (*head).to_owned()));
     let rule = vec!["---".to_owned(); heads.len()];
     for cells in [heads, rule].into_iter().chain(report.rows.iter().map(|row| cells(row, world))) {
         line(&mut text, &cells);

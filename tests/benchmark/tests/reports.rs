@@ -7,7 +7,7 @@ use benchmark::play::{Method, Seeds, play_all};
 use benchmark::report::{CaseReport, overall, report};
 use benchmark::tables::cases;
 use benchmark::text;
-use benchmark::world::World;
+use benchmark::world::{Axis, World};
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -92,7 +92,7 @@ fn recorded_peers_belong_to_public_tables_and_known_systems() {
 /// The recorded `random` and `own-asha` are the same methods in the same world, so the means agree within their errors.
 #[test]
 fn the_rivals_reach_what_the_same_methods_were_recorded_with() {
-    let world = World::new(10_000, 0.0, false);
+    let world = World::new(10_000, Axis::Time, 0.0, false);
     let pairs =
         [(Method::Random, "random"), (Method::Asha, "own-asha"), (Method::AshaG9, "st13-asha-stop-g9")];
     for name in PUBLIC {
@@ -112,7 +112,7 @@ fn the_rivals_reach_what_the_same_methods_were_recorded_with() {
 
 #[test]
 fn a_rival_at_equal_cost_bills_as_much_as_the_controller() {
-    let world = World::new(30, 0.0, false);
+    let world = World::new(30, Axis::Time, 0.0, false);
     let methods = [Method::Hyperband, Method::RandomBilled];
     let runs = play_all(&case("digits-mlp"), &methods, &world, &Seeds { seeds: 0..3, jobs: 1 }).unwrap();
     for (ours, rival) in runs[0].iter().zip(&runs[1]) {
@@ -121,9 +121,32 @@ fn a_rival_at_equal_cost_bills_as_much_as_the_controller() {
     }
 }
 
+/// A method that bills little in an hour is measured later, not earlier in its search.
+#[test]
+fn a_tuning_is_measured_where_it_has_billed_so_much() {
+    let world = World::new(10_000, Axis::Billed, 0.0, false);
+    let methods = [Method::Hyperband, Method::Random, Method::Asha];
+    let runs = play_all(&case("digits-mlp"), &methods, &world, &Seeds { seeds: 0..1, jobs: 1 }).unwrap();
+    for run in runs.iter().flatten() {
+        let billed = run.checkpoints.iter().map(|state| state.billed_training_seconds);
+        // Four jobs train at most 30 s each between two states.
+        let expected = world
+            .points()
+            .iter()
+            .zip(billed)
+            .map(|(point, billed)| (0.0..=120.0).contains(&(billed - point)));
+        assert_eq!(expected.collect::<Vec<_>>(), [true; 4]);
+    }
+    let end = |method: usize| runs[method][0].checkpoints[3].seconds;
+    assert!(end(2) > 2.0 * end(1), "{} {}", end(2), end(1));
+    let report = reported("digits-mlp", &methods, &world, 1, 1);
+    assert!(report.rows.iter().all(|row| !row.recorded), "the recorded peers have no such figures");
+    assert!(text::of_case(&report, &world).contains("obs 0.25 h billed (se) | obs 0.5 h billed (se)"));
+}
+
 #[test]
 fn the_same_options_give_the_same_bytes_with_any_number_of_threads() {
-    let world = World::new(30, 0.03, true);
+    let world = World::new(30, Axis::Time, 0.03, true);
     let lines = |threads| {
         let report = reported("digits-mlp", Method::value_variants(), &world, 3, threads);
         (json!(report).to_string(), text::of_case(&report, &world))
@@ -139,7 +162,7 @@ fn the_same_options_give_the_same_bytes_with_any_number_of_threads() {
 /// Where the rows are used up, the controller's tuning ends after a job for each row.
 #[test]
 fn a_tuning_may_use_up_the_rows() {
-    let world = World::new(600, 0.0, true);
+    let world = World::new(600, Axis::Time, 0.0, true);
     let report = reported("digits-mlp", &[Method::RandomHyperband, Method::Asha], &world, 1, 1);
     assert_eq!([report.rows[0].trials, report.rows[1].trials], [Some(531.0); 2]);
 }
@@ -147,7 +170,7 @@ fn a_tuning_may_use_up_the_rows() {
 /// Random search trains 30 jobs whole, about 30 x 180 s. ASHA trains far less. The ratio follows from the rows.
 #[test]
 fn thirty_jobs_are_measured_at_their_end() {
-    let world = World::new(30, 0.0, false);
+    let world = World::new(30, Axis::Time, 0.0, false);
     let methods = [Method::RandomHyperband, Method::Random, Method::Asha];
     let report = reported("direct-marketing", &methods, &world, 20, 2);
     let share = |index: usize| report.rows[index].billed_share.unwrap();
