@@ -2,3 +2,6 @@
 
 pub mod grants;
 pub mod ledger;
+
+#[cfg(test)]
+mod exact;
