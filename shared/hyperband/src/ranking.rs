@@ -57,6 +57,12 @@ pub fn better_first(direction: Direction, a: (Score, u32), b: (Score, u32)) -> O
 }
 
 /// Returns whether two values differ by at most `tolerance`. NaN differs from all values.
+///
+/// ```
+/// use hyperband::ranking::is_within;
+/// assert!(is_within(0.75, 0.5, 0.25) && is_within(0.5, 0.75, 0.25));
+/// assert!(!is_within(0.75, 0.5, 0.125) && !is_within(f64::NAN, 0.5, 1.0));
+/// ```
 #[expect(clippy::float_arithmetic, reason = "one subtraction is rounded alike on every machine")]
 pub fn is_within(value: f64, other: f64, tolerance: f64) -> bool {
     (value - other).abs() <= tolerance
@@ -72,6 +78,13 @@ pub fn improves(direction: Direction, candidate: f64, incumbent: f64) -> bool {
 
 /// Returns how many pairs of trials have different later values, and by how many more of them the earlier values order
 /// alike than oppositely. Each trial has an earlier and a later value.
+///
+/// ```
+/// use hyperband::ranking::order_alike;
+/// assert_eq!(order_alike(&[(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)]), (3, 3));
+/// assert_eq!(order_alike(&[(0.3, 1.0), (0.2, 2.0), (0.1, 3.0)]), (3, -3));
+/// assert_eq!(order_alike(&[(0.1, 1.0), (0.1, 2.0), (0.2, 2.0)]), (2, 1)); // a tie before, and one later
+/// ```
 pub fn order_alike(trials: &[(f64, f64)]) -> (i64, i64) {
     let (mut pairs, mut balance) = (0_i64, 0_i64);
     for (index, (earlier, later)) in trials.iter().enumerate() {

@@ -103,6 +103,14 @@ impl Verdict {
     }
 
     /// Returns the verdict at a level that does not predict ([`predicts`]): each trial with a value continues.
+    ///
+    /// ```
+    /// use hyperband::{ranking::Score, rung::{Rule, Verdict}};
+    /// let last_of_three = Verdict::of(2, 2, Rule::TopShare { eta_percent: 300 }, Score::Value(0.5));
+    /// let verdict = last_of_three.of_all(true);
+    /// assert_eq!((verdict.rank, verdict.seen, verdict.allowed, verdict.continues), (2, 3, 3, true));
+    /// assert!(!last_of_three.of_all(false).continues);
+    /// ```
     #[must_use]
     pub fn of_all(self, has_value: bool) -> Self {
         Self { allowed: self.seen, continues: has_value, ..self }

@@ -22,6 +22,16 @@ fn the_plan_for_1_to_30_epochs_matches_the_article() {
 }
 
 #[test]
+fn a_plan_returns_its_parts() {
+    let plan = Plan::hyperband(2, 81, 3).unwrap();
+    assert_eq!((plan.min_resource(), plan.max_resource(), plan.eta()), (2, 81, 3));
+    assert_eq!([0, 1, 2, 3, 9].map(|rung| plan.level(0, rung)), [3, 9, 27, 81, 81]);
+    assert_eq!((plan.is_median(), plan.is_by_evidence(), plan.strictness()), (false, true, 0));
+    assert!(Plan::median().is_median() && !plan.clone().without_evidence().is_by_evidence());
+    assert_eq!(plan.with_strictness(40).strictness(), 40);
+}
+
+#[test]
 fn powers_with_an_inexact_float_logarithm_keep_their_bracket() {
     assert_eq!(Plan::hyperband(1, 243, 3).unwrap().brackets().len(), 6);
     assert_eq!(Plan::hyperband(1, 19_683, 3).unwrap().brackets().len(), 10);
