@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
     let (cases, peers) = (cases_with(&options.tables, options.folder.as_deref())?, Peers::read()?);
     let world = World::new(options.jobs_allowed, options.against, options.noise, options.unique_rows);
     let all = Method::value_variants().iter().copied();
-    // In a given time all methods bill as much.
+    // In a given time all methods occupy as many instances.
     let all: Vec<Method> =
         all.filter(|method| !(world.is_timed() && *method == Method::RandomBilled)).collect();
     let methods = if options.methods.is_empty() { &all } else { &options.methods };
