@@ -27,7 +27,8 @@ end() {
   for name in "${!groups[@]}"; do
     group=${groups[$name]}
     if kill -0 -- "-$group" 2> /dev/null; then
-      kill -- "-$group" 2> /dev/null || true
+      # `timeout` passes the signal on to its group.
+      kill "$group" 2> /dev/null || true
     elif ! wait "$group"; then
       cat "$logs/$name"
       echo "tests/run.sh: the group '$name' failed too" >&2
@@ -68,6 +69,8 @@ example() {
 }
 
 programs() {
+  # The script that runs ends first, with its output.
+  trap 'exit 143' TERM
   tests/training-service/run.sh
   tests/openapi/run.sh
   tests/page/run.sh

@@ -28,6 +28,7 @@ fi
 # script.
 logs=$(mktemp -d)
 declare -A running
+trap 'trap "" TERM; exit 143' TERM
 trap 'for group in "${running[@]}"; do kill -- "-$group" 2> /dev/null || true; done; wait; cat "$logs"/*; rm -rf "$logs"' EXIT
 set -m
 for name in ${1:-${!files[@]}}; do

@@ -23,6 +23,7 @@ if [ $# -gt 0 ]; then
 fi
 # Each of these four has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
+trap 'trap "" TERM; exit 143' TERM
 trap 'wait; cat "$logs"/*; rm -rf "$logs"' EXIT
 .work/emulator/bin/python -B test_clients.py > "$logs/clients" 2>&1 &
 clients=$!

@@ -56,6 +56,9 @@ pub enum BenchmarkError {
         /// All names.
         known: String,
     },
+    /// Two options exclude each other.
+    #[error("{0}")]
+    Options(&'static str),
 }
 
 /// Returns the exit code of a program, and prints the error of one that failed.

@@ -46,10 +46,10 @@ struct Options {
     /// Each row of a table answers one trial of a tuning only
     #[arg(long)]
     unique_rows: bool,
-    /// What regrets are measured against; needs tunings without a number of jobs
-    #[arg(long, value_enum, default_value = "time", conflicts_with = "jobs_allowed")]
+    /// What regrets are measured against, where tunings end after a time
+    #[arg(long, value_enum, default_value = "time")]
     against: Axis,
-    /// Training jobs of a tuning, which ends after them; with 10000, it ends after 7,200 s
+    /// Training jobs of a tuning, which ends after them; with 10000, it ends after 7,200 s, or 14,400 s with `billed`
     #[arg(long, value_name = "N", default_value_t = MAX_TRAINING_JOBS,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TRAINING_JOBS)))]
     jobs_allowed: u32,
@@ -74,6 +74,17 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), BenchmarkError> {
+    let is_timed = options.jobs_allowed >= MAX_TRAINING_JOBS;
+    if options.against == Axis::Billed && !is_timed {
+        return Err(BenchmarkError::Options(
+            "cannot measure tunings of --jobs-allowed against billed: they are measured at their end; remove one of both",
+        ));
+    }
+    if is_timed && options.methods.contains(&Method::RandomBilled) {
+        return Err(BenchmarkError::Options(
+            "random-billed needs tunings that end after --jobs-allowed, for example --jobs-allowed 30",
+        ));
+    }
     let (cases, peers) = (cases_with(&options.tables, options.folder.as_deref())?, Peers::read()?);
     let world = World::new(options.jobs_allowed, options.against, options.noise, options.unique_rows);
     let all = Method::value_variants().iter().copied();

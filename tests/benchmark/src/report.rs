@@ -48,7 +48,7 @@ pub struct Row {
     pub obs: Vec<Option<Estimate>>,
     /// The full regret at the last checkpoint. `None` if a tuning has no trial with all epochs.
     pub full: Option<Estimate>,
-    /// The mean number of configurations.
+    /// The mean number of configurations up to the end; `None` if the last point is earlier.
     pub trials: Option<f64>,
     /// Mean billed training time up to the last checkpoint, without start-ups, in minutes.
     pub billed_minutes: f64,
@@ -143,13 +143,14 @@ fn row(case: &Case, method: Method, runs: &[Run], world: &World) -> Row {
     let last = points - 1;
     let billed = over(last, &|point| Some(point.billed_training_seconds / 60.0));
     let billed_minutes = billed.map_or(0.0, |billed| billed.mean);
+    let trials = Estimate::of(runs.iter().map(|run| Some(f64::from(run.trials))));
     Row {
         method: method.name().to_owned(),
         recorded: false,
         seeds: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         obs: (0..points).map(regret).collect(),
         full: over(last, &|point| point.best_full.map(|value| case.full_regret(value))),
-        trials: Estimate::of(runs.iter().map(|run| Some(f64::from(run.trials)))).map(|trials| trials.mean),
+        trials: trials.filter(|_| world.axis != Axis::Billed).map(|trials| trials.mean),
         billed_minutes,
         billed_share: world.billed_share(billed_minutes),
     }

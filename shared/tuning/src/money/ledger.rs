@@ -188,4 +188,10 @@ mod tests {
         ledger.change_cap(MicroUsd(200));
         assert!(ledger.fits(MicroUsd(150)) && ledger.standing.is_none());
     }
+
+    #[test]
+    fn the_sums_may_reach_but_not_exceed_the_cap() {
+        assert!(ledger(100, 50, 50).within_cap());
+        assert!(!ledger(100, 50, 51).within_cap());
+    }
 }
