@@ -4,4 +4,4 @@ pub mod grants;
 pub mod ledger;
 
 #[cfg(test)]
-mod exact;
+mod tests;
