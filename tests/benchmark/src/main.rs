@@ -77,7 +77,7 @@ fn run(options: &Options) -> Result<(), BenchmarkError> {
     let is_timed = options.jobs_allowed >= MAX_TRAINING_JOBS;
     if options.against == Axis::Billed && !is_timed {
         return Err(BenchmarkError::Options(
-            "cannot measure tunings of --jobs-allowed against billed: they are measured at their end; remove one of both",
+            "cannot measure tunings of --jobs-allowed against billed: they are measured at their end; remove one of the options",
         ));
     }
     if is_timed && options.methods.contains(&Method::RandomBilled) {

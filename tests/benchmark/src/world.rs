@@ -7,7 +7,7 @@ use tuning::unit::limits::MAX_TRAINING_JOBS;
 /// Virtual times at which tunings are measured, in seconds.
 pub const CHECKPOINTS: [f64; 4] = [600.0, 1_800.0, 3_600.0, 7_200.0];
 
-/// Billed training of all jobs at which tunings are measured instead, in seconds. SageMaker does not bill start-ups.
+/// Billed training of all jobs, without start-ups, at which tunings are measured instead, in seconds.
 pub const BILLED_CHECKPOINTS: [f64; 4] = [900.0, 1_800.0, 3_600.0, 7_200.0];
 /// The times between which [`BILLED_CHECKPOINTS`] are found, in seconds.
 const STEP_SECONDS: u32 = 30;
@@ -39,7 +39,7 @@ pub struct World {
 
 impl World {
     /// Returns a world whose tunings end after `max_jobs` training jobs. With the most that a tuning may have, they are
-    /// measured at the checkpoints of `axis` instead, and end after the last one.
+    /// measured along `axis` instead, and end after 7,200 s ([`Axis::Time`]) or 14,400 s ([`Axis::Billed`]).
     pub fn new(max_jobs: u32, axis: Axis, noise: f64, unique_rows: bool) -> Self {
         let setting = Setting { noise, unique_rows, ..Setting::default() };
         let axis = if max_jobs >= MAX_TRAINING_JOBS { axis } else { Axis::End };

@@ -109,6 +109,19 @@ enum Operation {
     Grant(u64),
 }
 
+impl Operation {
+    fn amount(self) -> MicroUsd {
+        MicroUsd(match self {
+            Self::Reserve(amount)
+            | Self::Settle(_, amount)
+            | Self::Raise(_, amount)
+            | Self::Cap(amount)
+            | Self::Grant(amount) => amount,
+            Self::Release(_) => 1,
+        })
+    }
+}
+
 /// The same money as single amounts.
 #[derive(Debug, Default)]
 struct Model {
@@ -141,7 +154,7 @@ impl Model {
         Some(self.open.swap_remove(index))
     }
 
-    /// Makes the operation here and in the ledger. Returns whether it does more than reserve.
+    /// Makes the operation here and in the ledger. Returns whether the ledger records a sum above its bound with it.
     fn perform(&mut self, ledger: &mut Ledger, operation: Operation) -> bool {
         match operation {
             Operation::Reserve(amount) => {
@@ -228,16 +241,7 @@ fn perform(cap: Option<u64>, granted: Option<u64>, operations: &[Operation]) {
             let standing = (!model.allows(&total)).then(|| bounded(&total));
             assert_eq!(ledger.standing, standing);
         }
-        let (Operation::Reserve(amount)
-        | Operation::Settle(_, amount)
-        | Operation::Raise(_, amount)
-        | Operation::Cap(amount)
-        | Operation::Grant(amount)) = *operation
-        else {
-            model.check(&ledger, MicroUsd(1));
-            continue;
-        };
-        model.check(&ledger, MicroUsd(amount));
+        model.check(&ledger, operation.amount());
     }
 }
 
