@@ -15,6 +15,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use dynoxide::actions::get_records::{GetRecordsRequest, GetRecordsResponse};
@@ -31,6 +32,9 @@ use super::{Failure, OpenError, StreamStart, Swept, TABLE_NAME, fault};
 const RETENTION: Duration = Duration::from_hours(24);
 /// How long a maintenance statement waits for another process that reads the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often an open tries to lock the file, and the time between two tries: 2 seconds in all.
+const LOCK_TRIES: u32 = 100;
+const LOCK_POLL: Duration = Duration::from_millis(20);
 /// Indexes stream records in the order in which the engine reads them.
 const INDEX: &str = "CREATE INDEX IF NOT EXISTS hyperband_stream_order ON _stream_records \
                      (table_name, CAST(sequence_number AS INTEGER))";
@@ -61,7 +65,7 @@ impl Engine {
         let Some(name) = absolute.to_str() else {
             return Err(access(io::Error::new(io::ErrorKind::InvalidInput, "the path is not UTF-8")));
         };
-        let lock = lock(&absolute)?;
+        let lock = lock(&absolute, thread::sleep)?;
         if std::fs::metadata(&absolute).is_ok_and(|file| file.len() > 0) {
             check_file(&absolute)?;
         }
@@ -261,25 +265,34 @@ fn reply<Q: DeserializeOwned, A: Serialize>(
     serde_json::to_vec(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// Locks the lock file and writes this process's ID into it.
-fn lock(path: &Path) -> Result<File, OpenError> {
+/// Locks the lock file and writes this process's ID into it. Calls `pause` before each further try.
+fn lock(path: &Path, mut pause: impl FnMut(Duration)) -> Result<File, OpenError> {
     let access = |source| OpenError::Access { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let mut file =
         File::options().create(true).truncate(false).read(true).write(true).open(name).map_err(access)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            // For the message only, so an unreadable file is ignored.
-            let _ = file.read_to_string(&mut holder);
-            let holder = holder.trim();
-            let holder =
-                if holder.is_empty() { "another process".to_owned() } else { format!("process {holder}") };
-            return Err(OpenError::InUse { path: path.to_owned(), holder });
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match file.try_lock() {
+            Ok(()) => break,
+            // A killed owner can leave a child that was just forked, which has the lock until it runs its program.
+            Err(TryLockError::WouldBlock) if tries < LOCK_TRIES => pause(LOCK_POLL),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // For the message only, so an unreadable file is ignored.
+                let _ = file.read_to_string(&mut holder);
+                let holder = holder.trim();
+                let holder = if holder.is_empty() {
+                    "another process".to_owned()
+                } else {
+                    format!("process {holder}")
+                };
+                return Err(OpenError::InUse { path: path.to_owned(), holder });
+            }
+            Err(TryLockError::Error(source)) => return Err(access(source)),
         }
-        Err(TryLockError::Error(source)) => return Err(access(source)),
     }
     // The ID is for messages only. A full disk is reported when the table itself is written.
     let _ =
@@ -352,6 +365,20 @@ mod tests {
     use super::super::Embedded;
     use super::*;
 
+    /// A killed owner can leave a child that holds the lock until it runs its program.
+    #[test]
+    fn regression_an_open_waits_for_a_lock_that_is_being_released() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.sqlite");
+        let owner = lock(&path, |_| {}).unwrap();
+        let mut pauses = 0;
+        let in_use = lock(&path, |_| pauses += 1);
+        assert!(matches!(in_use, Err(OpenError::InUse { .. })), "{in_use:?}");
+        assert_eq!(pauses, LOCK_TRIES - 1);
+        let mut owner = Some(owner);
+        lock(&path, |_| drop(owner.take())).expect("the owner released it during the first pause");
+    }
+
     #[tokio::test]
     async fn regression_a_closed_table_can_be_opened_although_a_cancelled_call_was_running() {
         let folder = tempfile::tempdir().unwrap();
@@ -360,7 +387,7 @@ mod tests {
         let (locked, wait_for_lock) = mpsc::channel();
         let (unlock, wait_for_unlock) = mpsc::channel();
         let engine = Arc::clone(&embedded.engine);
-        let statement = std::thread::spawn(move || {
+        let statement = thread::spawn(move || {
             let _guard = engine.lock_database();
             locked.send(()).unwrap();
             wait_for_unlock.recv().unwrap();
