@@ -22,6 +22,8 @@ const NAMED: &str = r#"([A-Za-z_][A-Za-z0-9_:./@-]*)['"]?\s*[=:]\s*[-+]?\.?[0-9]
 pub struct Hints {
     /// The first line of each name that is followed by a number.
     lines: BTreeMap<String, String>,
+    /// The length of the longest line, in bytes.
+    longest: usize,
     any: bool,
     named: Option<Regex>,
 }
@@ -30,6 +32,7 @@ impl Hints {
     /// Adds a line of the log.
     pub fn take(&mut self, line: &str) {
         self.any = true;
+        self.longest = self.longest.max(line.len());
         if line.len() > LINE_BYTES_MAX || self.lines.len() >= NAMES_MAX {
             return;
         }
@@ -51,18 +54,22 @@ impl Hints {
         if !self.any {
             return "the log is empty".to_owned();
         }
-        self.near_miss(metric, regex).unwrap_or_else(|| {
-            let names: Vec<&str> = self.lines.keys().map(String::as_str).take(8).collect();
-            if names.is_empty() {
+        if let Some(cause) = self.near_miss(metric, regex) {
+            return cause;
+        }
+        let names: Vec<&str> = self.lines.keys().map(String::as_str).take(8).collect();
+        match (names.is_empty(), self.too_long(regex)) {
+            (true, Some(too_long)) => too_long,
+            (true, None) => {
                 "no line has a name followed by a number; check that this is the log of the training program"
                     .to_owned()
-            } else {
-                format!(
-                    "no line has a similar name; the log has numbers after these names: {}",
-                    names.join(", ")
-                )
             }
-        })
+            (false, too_long) => {
+                let names = names.join(", ");
+                let also = too_long.map(|too_long| format!("; {too_long}")).unwrap_or_default();
+                format!("no line has a similar name; the log has numbers after these names: {names}{also}")
+            }
+        }
     }
 
     /// Returns why the pattern has matched nothing, if the log shows it: a change that makes the pattern find a value, or a
@@ -96,6 +103,15 @@ impl Hints {
         let open = regex.strip_prefix('^')?;
         with(open, &same).map(|line| {
             format!("the lines begin with other text; remove the ^ from the pattern: {}", quoted(line))
+        })
+    }
+
+    /// Returns that a line was too long for the pattern, if one was.
+    fn too_long(&self, regex: &str) -> Option<String> {
+        let most = MetricPattern::new(regex, None).ok()?.max_line_bytes();
+        (self.longest > most).then(|| {
+            let length = self.longest;
+            format!("a line has {length} bytes and the pattern reads lines of up to {most}; log the metric on a short line")
         })
     }
 
@@ -158,6 +174,13 @@ mod tests {
             assert!(hint.contains(expected), "{regex} on {line}: {hint}");
         }
         assert_eq!(Hints::default().about("auc", "auc=(.)"), "the log is empty");
+    }
+
+    #[test]
+    fn regression_a_line_that_is_too_long_for_the_pattern_is_the_cause() {
+        let line = format!("{{\"auc\": 0.5, \"weights\": \"{}\"}}", "1".repeat(100_000));
+        let hint = about(r"auc.*?([-+.\w]*\w)", &line);
+        assert!(hint.contains("bytes and the pattern reads lines of up to"), "{hint}");
     }
 
     #[test]
