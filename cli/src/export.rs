@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ::report::document::{Document, Outcome, Trial};
+use ::report::document::{Document, Job, Outcome, Trial};
 use serde_json::{Map, Value, json};
 use tuning::unit::time::Time;
 use wire::events::timestamp::format_utc;
@@ -73,8 +73,7 @@ fn row(id: &str, document: &Document, trial: &Trial) -> Value {
         curve.iter().min_by(|(_, one), (_, other)| distance(best, *one).total_cmp(&distance(best, *other)))
     };
     let best = trial.best.and_then(nearest);
-    let billed = |job: &::report::document::Job| job.billed_seconds;
-    let cost = |job: &::report::document::Job| job.cost.map(|cost| cost.0);
+    let (seconds, cost, ended) = totals(&trial.jobs);
     let time = |since: i64| format_utc(Time(head.created.saturating_add(since)));
     json!({
         "Trial": trial.number,
@@ -86,14 +85,29 @@ fn row(id: &str, document: &Document, trial: &Trial) -> Value {
         "BestEpoch": best.map(|(epoch, _)| epoch),
         "Epochs": trial.epochs,
         "TrainingJobs": trial.jobs.iter().map(|job| format!("{id}-{}", job.key)).collect::<Vec<_>>(),
-        "BillableSeconds": trial.jobs.iter().map(billed).sum::<Option<u64>>(),
-        "CostUsd": trial.jobs.iter().map(cost).sum::<Option<u64>>().map(dollars),
+        "BillableSeconds": seconds,
+        "CostUsd": cost.map(dollars),
         "StartTime": trial.jobs.first().map(|job| time(job.ordered)),
-        "EndTime": trial.jobs.last().and_then(|job| job.ended).map(time),
+        "EndTime": ended.map(time),
         "Reason": trial.why,
         "Metrics": {&head.metric: curve},
         "FinalMetrics": trial.metrics,
     })
+}
+
+/// The states of jobs that never started.
+const UNSTARTED: [&str; 2] = ["NotStarted", "Refused"];
+
+/// Returns the billed seconds, the booked cost in micro-dollars and the end of the jobs of a trial; `None` until all are known.
+/// A job that never started has none of them.
+fn totals(jobs: &[Job]) -> (Option<u64>, Option<u64>, Option<i64>) {
+    let started: Vec<&Job> = jobs.iter().filter(|job| !UNSTARTED.contains(&job.state.as_str())).collect();
+    let sum = |amount: fn(&Job) -> Option<u64>| {
+        let amounts = started.iter().map(|job| amount(job));
+        amounts.sum::<Option<u64>>().filter(|_| !started.is_empty())
+    };
+    let ended = started.last().and_then(|job| job.ended);
+    (sum(|job| job.billed_seconds), sum(|job| job.cost.map(|cost| cost.0)), ended)
 }
 
 fn epochs(trial: &Trial) -> Box<dyn Iterator<Item = u32> + '_> {
@@ -161,6 +175,23 @@ fn cell(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A promotion can be ordered and cancelled before its job starts.
+    #[test]
+    fn regression_a_job_that_never_started_does_not_hide_the_cost_of_earlier_ones() {
+        let job = |own: Value| {
+            let mut all = json!({"key": "0-0-1", "state": "Completed", "ordered": 0, "phases": []});
+            all.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            serde_json::from_value::<Job>(all).unwrap()
+        };
+        let billed = || job(json!({"billedSeconds": 60, "cost": 7, "ended": 5}));
+        let cancelled = || job(json!({"state": "NotStarted"}));
+        assert_eq!(totals(&[billed(), cancelled()]), (Some(60), Some(7), Some(5)));
+        assert_eq!(totals(&[billed(), billed()]), (Some(120), Some(14), Some(5)));
+        assert_eq!(totals(&[cancelled()]), (None, None, None));
+        let running = job(json!({"state": "Training"}));
+        assert_eq!(totals(&[billed(), running]), (None, None, None), "the sums are not known yet");
+    }
 
     #[test]
     fn cells_with_separators_are_quoted() {

@@ -215,7 +215,7 @@ impl Record {
             why,
             epochs: last.map_or(0, |job| job.resource.0),
             best: last.and_then(|job| job.best_value).and_then(finite),
-            last: last.and_then(|job| job.last_value).and_then(finite),
+            last: summaries.iter().rev().find_map(|job| job.last_value).and_then(finite),
             metrics: tuning.request_of(number).other_metrics(metrics),
             curve: curve.map(|job| shown_curve(&job.curve, job.best_value, points_max)).unwrap_or_default(),
             judged: self.judged.clone(),
