@@ -113,4 +113,11 @@ fn the_cost_of_warm_pools_is_booked() {
     assert!(!kept.is_empty() && kept.len() < jobs.len(), "the last job keeps no instances: {kept:?}");
     assert_eq!(json["Totals"]["RetainedSeconds"], kept.iter().sum::<u64>());
     assert_eq!(json["Totals"]["BookedUsd"], json["Totals"]["ComputedUsd"]);
+    // The costs of the single jobs contain the instances that were kept, as the sum does.
+    let served = world.serve(&[]);
+    let jobs = served.get("/tuning-jobs/t/training-jobs").with_status(200).json();
+    let jobs = jobs["TrainingJobSummaries"].as_array().unwrap();
+    let costs: f64 = jobs.iter().filter_map(|job| job["Controller"]["CostUsd"].as_f64()).sum();
+    let spent = served.get("/tuning-jobs/t").json()["Controller"]["SpentUsd"].as_f64().unwrap();
+    assert!((costs - spent).abs() < 1e-9, "{costs} of {spent}");
 }

@@ -50,7 +50,8 @@ pub(super) fn shown(tuning: &Tuning, place: &Place, job: &JobSummary) -> Trainin
             best_value: job.best_value.and_then(finite),
             stop_reason: job.stop.map(stop_word),
             reserved_usd: (job.cost.is_none() && !job.never_started).then_some(job.reservation),
-            cost_usd: job.cost,
+            // As in the other views, with the instances that were kept for later jobs.
+            cost_usd: job.cost.map(|running| running.plus(job.retained_cost.unwrap_or_default())),
             model: None,
             metrics: tuning.request_of(job.job.trial).other_metrics(&job.metrics),
         },
