@@ -28,8 +28,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use examples::{
-    CHANGE_EXAMPLES, CHECK_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES, EXAMPLES,
-    EXPLAIN_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
+    AUDIT_EXAMPLES, CHANGE_EXAMPLES, CHECK_EXAMPLES, DELETE_EXAMPLES, DESCRIBE_EXAMPLES, DOCTOR_EXAMPLES,
+    EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES, MODEL_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES,
     REPORT_EXAMPLES, RESUME_EXAMPLES, RUN_EXAMPLES, SIMULATE_EXAMPLES, STOP_EXAMPLES, SUBMIT_EXAMPLES,
     WATCH_EXAMPLES,
 };
@@ -129,6 +129,9 @@ pub(crate) enum Command {
     /// Repeat all decisions from the recorded facts and compare them with the recorded decisions
     #[command(after_help = REPLAY_EXAMPLES)]
     Replay(Named<Source>),
+    /// Check the stored rows of tunings: cap, bills, orders, steps and rungs, computed anew
+    #[command(after_help = AUDIT_EXAMPLES)]
+    Audit(Audit),
     /// Write a report of a tuning as one self-contained HTML file
     #[command(after_help = REPORT_EXAMPLES)]
     Report(Report),
@@ -307,6 +310,21 @@ pub(crate) struct Named<P: Args> {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) place: P,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Output,
+}
+
+/// `audit`.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// Name of the tuning [default: all tunings]
+    pub(crate) name: Option<String>,
+    /// Exported table, as DynamoDB JSON: a row a line, uncompressed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["data_dir", "endpoint"])]
+    pub(crate) rows: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: Source,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Output,

@@ -4,6 +4,7 @@
 //! 130 interrupted. This crate makes no tuning decisions.
 
 mod arguments;
+mod audit;
 mod change;
 mod check;
 mod controller_list;
@@ -124,6 +125,7 @@ async fn perform(command: Command) -> Result<Exit, Failure> {
         Command::Stop(options) => stop::stop(options).await,
         Command::Delete(options) => delete::delete(options).await,
         Command::Replay(options) => replay::replay(options).await,
+        Command::Audit(options) => Box::pin(audit::audit(options)).await,
         Command::Report(options) => Box::pin(report::report(options)).await,
         Command::Export(options) => Box::pin(export::export(options)).await,
         Command::Doctor(options) => doctor::doctor(&options).await,

@@ -179,6 +179,16 @@ The exit code is 0 if all decisions are identical, and 1 if a decision differs.
 Examples:
   hyperband replay xgb-1";
 
+pub(super) const AUDIT_EXAMPLES: &str = "\
+The audit computes everything anew from the recorded facts, with code of its own.
+The exit code is 0 if all promises are kept, and 1 if one is broken. Text shows the first
+violation of a tuning, and `--output json` up to 100.
+
+Examples:
+  hyperband audit xgb-1
+  hyperband audit --endpoint $API
+  zcat AWSDynamoDB/*/data/*.json.gz > rows.json && hyperband audit xgb-1 --rows rows.json";
+
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
   hyperband report xgb-1 -o report.html

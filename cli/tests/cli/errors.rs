@@ -128,6 +128,7 @@ fn an_unused_data_directory_has_no_tunings() {
 #[test]
 fn an_invalid_table_file_is_a_table_error() {
     let world = World::new(QUICK);
+    world.will_be_damaged();
     std::fs::create_dir(world.path(".hyperband")).unwrap();
     world.write(".hyperband/table.sqlite", &"this is no database ".repeat(100));
     let ended = world.run(&[]).with_code(3);

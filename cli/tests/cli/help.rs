@@ -26,6 +26,7 @@ fn help_equals_the_snapshots() {
         "stop",
         "delete",
         "replay",
+        "audit",
         "report",
         "export",
         "doctor",

@@ -5,6 +5,7 @@
 mod after;
 mod again;
 mod arguments;
+mod audit;
 mod before;
 mod change;
 mod check;

@@ -71,6 +71,7 @@ fn stop_needs_either_a_name_or_all() {
 #[test]
 fn regression_an_unreadable_tuning_does_not_prevent_the_stop_of_the_others() {
     let world = World::new(QUICK);
+    world.will_be_damaged();
     let stack = world.stack();
     for name in ["a", "b", "c"] {
         world.at(&stack, &["submit", "request.json", "--name", name]).with_code(0);
@@ -90,6 +91,7 @@ fn regression_an_unreadable_tuning_does_not_prevent_the_stop_of_the_others() {
 #[test]
 fn regression_a_tuning_with_an_unreadable_definition_can_be_stopped_by_its_name() {
     let world = World::new(QUICK);
+    world.will_be_damaged();
     let stack = world.stack();
     world.at(&stack, &["submit", "request.json"]).with_code(0);
     let table = world.table();

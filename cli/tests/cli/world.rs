@@ -1,5 +1,6 @@
 //! Helpers of the tests: a folder with a request and a training program, runs of the program in it, and waits.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,6 +31,7 @@ while :; do sleep 1; done
 
 pub(crate) struct World {
     folder: TempDir,
+    is_damaged: Cell<bool>,
 }
 
 /// Returns a request whose training jobs are a full set of its brackets.
@@ -42,10 +44,15 @@ pub(crate) fn full_set(name: &str) -> Value {
 impl World {
     /// Creates a folder with `request.json` and `train.sh`.
     pub(crate) fn new(script: &str) -> Self {
-        let world = Self { folder: tempfile::tempdir().unwrap() };
+        let world = Self { folder: tempfile::tempdir().unwrap(), is_damaged: Cell::new(false) };
         world.write("train.sh", script);
         world.write_request("request.json", &request("t"));
         world
+    }
+
+    /// Leaves out the audit at the end: the test damages stored rows.
+    pub(crate) fn will_be_damaged(&self) {
+        self.is_damaged.set(true);
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -127,6 +134,21 @@ impl World {
             }
         }
         found
+    }
+}
+
+/// Each tuning of each test is audited: P1, P2, P5 and P6, computed anew from its rows.
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() || self.is_damaged.get() {
+            return;
+        }
+        for entry in fs::read_dir(self.folder.path()).unwrap().flatten() {
+            if entry.path().join("table.sqlite").exists() {
+                let audited = self.hyperband(&["audit", "--data-dir", entry.path().to_str().unwrap()]);
+                assert_eq!(audited.code, 0, "{audited:?}");
+            }
+        }
     }
 }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use tuning::log::reasons::EndReason;
 use use_cases::replay::replay;
 use use_cases::store::Store;
-use wire::stored::{ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, active_id};
+use wire::row_json;
+use wire::stored::{
+    ACTION_PREFIX, ACTIVE, ActionRow, ActionStatus, action_partition, active_id, tuning_partition,
+};
 
 use super::Money;
 use crate::world::World;
@@ -46,6 +49,7 @@ pub(crate) fn check(world: &mut World) {
         check_actions(world, id, &mut wrong);
         check_replay(world, &store, id, &mut wrong);
         wrong.extend(world.check.wrong_rows(&store, id));
+        check_audit(world, id, &mut wrong);
         check_cap_is_used(world, id, &mut wrong);
         wrong.extend(world.check.books.get(id).and_then(|book| book.missing_last_rung(id)));
         wrong.extend(world.missing_refit(id));
@@ -120,6 +124,20 @@ fn check_actions(world: &World, id: &str, wrong: &mut Vec<String>) {
                 row.action, row.status
             ));
         }
+    }
+}
+
+/// Checks the stored rows with code that shares only their format with the decider.
+fn check_audit(world: &World, id: &str, wrong: &mut Vec<String>) {
+    let partitions = [tuning_partition(id), action_partition(id)];
+    let rows = world.table.rows();
+    let own = rows.iter().filter(|row| partitions.contains(&row.key.pk));
+    let rows: Vec<_> = own.map(row_json::encode).collect();
+    match audit::audit(id, &rows) {
+        Ok(report) => {
+            wrong.extend(report.violations.first().map(|first| format!("audit of {id}: {first}")));
+        }
+        Err(error) => wrong.push(format!("audit of {id}: {error}")),
     }
 }
 

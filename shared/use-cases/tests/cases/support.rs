@@ -24,6 +24,7 @@ use use_cases::ports::{Bus, BusError, Clock, Prices, PricesError, Timer};
 use use_cases::store::Store;
 use wire::item::Item;
 use wire::request::{PriceAnswer, Request};
+use wire::row_json;
 use wire::stored::{self, ActionRow, Head};
 
 /// Returns the output of the future, or `None` if it waits.
@@ -318,5 +319,18 @@ pub(crate) fn start_of(job: JobKey) -> Order {
         round: 0,
         launch: Launch::default(),
         promoted: None,
+    }
+}
+
+/// Audits each tuning of a table: P1, P2, P5 and P6, computed anew from its rows.
+pub(crate) fn audit_all(table: &MemoryTable) {
+    if std::thread::panicking() {
+        return;
+    }
+    let rows: Vec<_> = table.rows().iter().map(row_json::encode).collect();
+    for head in table.rows().iter().filter(|row| row.key.sk == stored::HEAD) {
+        let Some(id) = head.key.pk.strip_prefix("T#") else { continue };
+        let report = audit::audit(id, &rows).expect("readable rows");
+        assert!(report.violations.is_empty(), "{:#?}", report.violations);
     }
 }

@@ -19,7 +19,7 @@ use wire::names::training_job_name;
 use wire::sample;
 
 pub(crate) use crate::support::now;
-use crate::support::{PriceList, TestClock, description, not_found};
+use crate::support::{PriceList, TestClock, audit_all, description, not_found};
 
 /// Time of the first event.
 pub(crate) const BEGIN: i64 = 1_790_000_000_000;
@@ -216,5 +216,11 @@ impl TrainingJobs for Service {
     }
     async fn tags(&self, _: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
         unreachable!("a bill is read without tags")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        audit_all(&self.table);
     }
 }

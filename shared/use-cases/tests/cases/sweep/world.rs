@@ -28,7 +28,7 @@ use wire::names::{TAG_STACK, training_job_name};
 use wire::sample;
 use wire::stored::{self, ActionRow, ActionStatus};
 
-use crate::support::{PriceList, place};
+use crate::support::{PriceList, audit_all, place};
 pub(crate) use crate::support::{now, poll};
 
 /// Time of the first event.
@@ -400,5 +400,11 @@ impl Clock for World {
 impl Timer for World {
     async fn pause(&self, span: Millis) {
         self.pass(span.0);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        audit_all(&self.table);
     }
 }
