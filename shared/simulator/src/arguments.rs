@@ -18,6 +18,7 @@ Exit code: 0 when V is 0, 1 when V is above 0, 2 when the command line is invali
 Examples:
   cargo run --release -p simulator -- --seeds 0..1000 --jobs 2
   cargo run --release -p simulator -- --seeds 17..18 --trace
+  cargo run --release -p simulator -- --exhaustive 2 --seconds 600
   cargo run --release -p simulator -- --history \\
     '{\"seed\":7,\"plan\":{\"rates\":{\"StreamLost\":0.3}},\"cases\":[{\"name\":\"sim0\"}]}'";
 
@@ -31,6 +32,9 @@ pub(crate) struct Arguments {
     /// Play one history with all its parameters, as a failure prints it
     #[arg(long, value_name = "JSON", value_parser = history)]
     history: Option<Box<Run>>,
+    /// Instead of histories, visit every world of a small tuning that at most N faults reach, each at any place
+    #[arg(long, value_name = "N", value_parser = at_least(0), conflicts_with_all = ["seeds", "history"])]
+    pub(crate) exhaustive: Option<u32>,
     /// Number of threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least(1))]
     pub(crate) jobs: u32,
@@ -86,8 +90,10 @@ impl Arguments {
     /// Parses a command line whose first item is the name of the program.
     pub(crate) fn read(line: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
         let arguments = Self::try_parse_from(line)?;
-        if arguments.seeds.is_none() && arguments.history.is_none() && !arguments.lists_planted() {
-            let message = "missing --seeds A..B or --history JSON";
+        let plays =
+            arguments.seeds.is_some() || arguments.history.is_some() || arguments.exhaustive.is_some();
+        if !plays && !arguments.lists_planted() {
+            let message = "missing --seeds A..B, --history JSON or --exhaustive N";
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, message));
         }
         Ok(arguments)
@@ -215,7 +221,7 @@ mod tests {
     #[test]
     fn an_invalid_command_line_is_refused_with_its_reason() {
         let invalid = [
-            ("", "missing --seeds A..B or --history JSON"),
+            ("", "missing --seeds A..B, --history JSON or --exhaustive N"),
             ("--seeds", "a value is required for '--seeds <A..B>'"),
             (
                 "--seeds 5..5",

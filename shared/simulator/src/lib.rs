@@ -12,6 +12,7 @@ pub mod case;
 mod check;
 mod dice;
 pub mod encode;
+pub mod exhaustive;
 pub mod fault;
 #[cfg(feature = "planted")]
 mod mutants;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use arguments::{Arguments, command};
 use simulator::Run;
+use simulator::exhaustive::{Rungs, deepen};
 use simulator::report::{History, Report};
 use simulator::shrink::{history, kind, shrink};
 
@@ -76,6 +77,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
+    if let Some(most) = arguments.exhaustive {
+        return visit_all(most, arguments.seconds);
+    }
     let (report, failures) = run_all(&arguments);
     let mut kinds = BTreeSet::new();
     for (run, failed) in failures.values() {
@@ -90,6 +94,19 @@ fn main() -> ExitCode {
     }
     println!("{} histories, {} events, {} violations", report.histories, report.events, report.violations);
     if report.violations > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Visits the worlds of the small tunings: with a job for each rung, and with jobs that are stopped at rungs.
+fn visit_all(most: u32, seconds: Option<u32>) -> ExitCode {
+    let time = seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()) / 2);
+    let mut is_kept = true;
+    for rungs in [Rungs::Promote, Rungs::Stop] {
+        for explored in deepen(rungs, most, time) {
+            is_kept &= explored.violation.is_none();
+            println!("{rungs:?}, {explored}");
+        }
+    }
+    if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Plays all histories and returns the report and the failing histories, in the order of their index.

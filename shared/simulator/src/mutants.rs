@@ -13,17 +13,41 @@ use crate::planted::{Mutation, is_on};
 use serde_json::Value;
 use tuning::unit::time::{Millis, Time};
 use use_cases::perform::TRIAL_DECISION;
-use use_cases::ports::table::Write;
+use use_cases::ports::table::{Table, Write};
+use use_cases::ports::training::{JobLogs, TrainingJobListing, TrainingJobs};
 use use_cases::ports::{Bus, BusError, Clock, HandOver, HandOverError, Prices, PricesError, Timer};
 
+use wire::item::{Item, Key};
+
 use crate::site::Function;
-use crate::world::ports::Port;
-use crate::world::{Shared, lock};
+use crate::world::lock;
+use crate::world::ports::{Port, now};
+
+/// The ports of a process, and what a bug must know of it.
+pub(crate) trait Ports:
+    Table + TrainingJobs + TrainingJobListing + JobLogs + Bus + HandOver + Prices + Timer + Clone
+{
+    /// Returns the function that runs.
+    fn function(&self) -> Function;
+
+    /// Returns a row of the table, without a call.
+    fn stored(&self, key: &Key) -> Option<Item>;
+}
+
+impl Ports for Port {
+    fn function(&self) -> Function {
+        lock(&self.world).function
+    }
+
+    fn stored(&self, key: &Key) -> Option<Item> {
+        now(lock(&self.world).table.get(key)).ok().flatten()
+    }
+}
 
 /// All ports of one process, with the planted bug that is on.
 #[derive(Debug, Clone)]
-pub(crate) struct Mutant {
-    port: Port,
+pub(crate) struct Mutant<P> {
+    port: P,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -60,17 +84,17 @@ fn is_of_kind(action: &str, kind: &str) -> bool {
     action.split('-').next() == Some(kind)
 }
 
-impl Deref for Mutant {
-    type Target = Port;
+impl<P: Ports> Deref for Mutant<P> {
+    type Target = P;
 
-    fn deref(&self) -> &Port {
+    fn deref(&self) -> &P {
         &self.port
     }
 }
 
-impl Mutant {
-    pub(crate) fn new(world: Shared, skew_ms: i64) -> Self {
-        Self { port: Port::new(world, skew_ms), memory: Arc::default() }
+impl<P: Ports> Mutant<P> {
+    pub(crate) fn new(port: P) -> Self {
+        Self { port, memory: Arc::default() }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -79,7 +103,7 @@ impl Mutant {
 
     /// Returns whether the running process is one of `function`.
     fn runs(&self, function: Function) -> bool {
-        lock(&self.port.world).function == function
+        self.port.function() == function
     }
 
     /// Returns whether the running process performs actions.
@@ -88,7 +112,7 @@ impl Mutant {
     }
 }
 
-impl Bus for Mutant {
+impl<P: Ports> Bus for Mutant<P> {
     async fn publish(&self, detail_type: &str, detail: &Value) -> Result<(), BusError> {
         let is_notice = detail_type != TRIAL_DECISION;
         if is_notice && self.runs(Function::Sweeper) && is_on(Mutation::NoticeForgotten) {
@@ -98,13 +122,13 @@ impl Bus for Mutant {
     }
 }
 
-impl HandOver for Mutant {
+impl<P: Ports> HandOver for Mutant<P> {
     async fn hand_over(&self, payload: &Value) -> Result<(), HandOverError> {
         self.port.hand_over(payload).await
     }
 }
 
-impl Prices for Mutant {
+impl<P: Ports> Prices for Mutant<P> {
     async fn instance_hour(&self, instance_type: &str) -> Result<Option<u64>, PricesError> {
         self.port.instance_hour(instance_type).await
     }
@@ -114,13 +138,13 @@ impl Prices for Mutant {
     }
 }
 
-impl Clock for Mutant {
+impl<P: Ports> Clock for Mutant<P> {
     fn now(&self) -> Time {
         self.memory().still_at.unwrap_or_else(|| self.port.now())
     }
 }
 
-impl Timer for Mutant {
+impl<P: Ports> Timer for Mutant<P> {
     async fn pause(&self, span: Millis) {
         self.port.pause(span).await;
     }

@@ -20,13 +20,12 @@ use crate::check;
 use crate::dice::Dice;
 use crate::fault::Kind;
 #[cfg(feature = "planted")]
-use crate::mutants::Mutant as Ports;
+use crate::mutants::Mutant;
 use crate::plan::{HOUR, MINUTE, Plan, Starts, TimeLimits};
 use crate::report::History;
 use crate::site::{Function, Site};
 use crate::tally::LogWriter;
-#[cfg(not(feature = "planted"))]
-use crate::world::ports::Port as Ports;
+use crate::world::ports::Port;
 use crate::world::queue::{Consumer, Delivery, Event, Record};
 use crate::world::{Shared, World, lock};
 
@@ -37,6 +36,12 @@ const EVENTS_MIN: u64 = 200_000;
 const EVENTS_PER_JOB: u64 = 20_000;
 /// How much of that time counts in the tally, in ms.
 const COUNTED_IDLE_MS: i64 = 2 * HOUR;
+
+/// The ports of a process, with the planted bug that is on.
+#[cfg(feature = "planted")]
+type Ports = Mutant<Port>;
+#[cfg(not(feature = "planted"))]
+type Ports = Port;
 
 /// The state that a process keeps between two invocations.
 #[derive(Debug)]
@@ -296,7 +301,9 @@ impl Runner {
         let process = warm.unwrap_or_else(|| {
             let skew_max = lock(&self.world).plan.skew_ms_max;
             let skew_ms = self.dice.between(-skew_max, skew_max);
-            let port = Ports::new(Arc::clone(&self.world), skew_ms);
+            let port = Port::new(Arc::clone(&self.world), skew_ms);
+            #[cfg(feature = "planted")]
+            let port = Mutant::new(port);
             Process { store: Arc::new(Store::new(Arc::new(port.clone()))), port, number: self.started }
         });
         self.started += 1;

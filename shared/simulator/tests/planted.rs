@@ -11,6 +11,7 @@ use std::thread;
 use simulator::Run;
 use simulator::case::{Case, Choices, Epochs, Rungs};
 use simulator::encode;
+use simulator::exhaustive::{Rungs as SmallRungs, explore};
 use simulator::fault::Kind;
 use simulator::plan::{HOUR, MINUTE, Plan};
 use simulator::planted::{Mutation, plant, struck};
@@ -358,5 +359,26 @@ fn a_planted_failure_is_shrunk() {
         assert_eq!(again.trace, history(&Run { trace: true, ..shrunk.run }).trace, "{}", mutation.name());
         assert_eq!(again.events, to.events);
         plant(None);
+    }
+}
+
+/// The first three bugs are found by histories only in a chosen situation. The small world tries every place.
+#[test]
+fn the_small_world_finds_planted_bugs() {
+    for (mutation, rungs, promise) in [
+        (Mutation::ArrivalFreesMoney, SmallRungs::Promote, "P1"),
+        (Mutation::RiseForgotten, SmallRungs::Promote, "P3"),
+        (Mutation::BillNotReadAgain, SmallRungs::Promote, "P1"),
+        (Mutation::CapWithoutReservations, SmallRungs::Stop, "P1"),
+        (Mutation::CountEpochTwice, SmallRungs::Promote, "P2"),
+        (Mutation::RingIgnored, SmallRungs::Promote, "P3"),
+        (Mutation::OneMorePromoted, SmallRungs::Promote, "P6"),
+    ] {
+        plant(Some(mutation));
+        let explored = explore(rungs, 1, None);
+        plant(None);
+        let violation = explored.violation.clone().unwrap_or_default();
+        println!("{:<24} {explored}", mutation.name());
+        assert!(violation.starts_with(promise), "{}: {violation}", mutation.name());
     }
 }

@@ -35,7 +35,7 @@ impl Key {
 }
 
 /// The value of one attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Attr {
     /// Text.
     S(String),
@@ -60,7 +60,7 @@ impl Attr {
 }
 
 /// A row: its key and its other attributes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Item {
     /// The primary key.
     pub key: Key,

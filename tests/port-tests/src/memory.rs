@@ -43,7 +43,7 @@ pub struct MemoryTable {
     rows: Arc<Mutex<Rows>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Rows {
     by_key: BTreeMap<Key, Item>,
     tokens: BTreeMap<String, u64>,
@@ -69,6 +69,23 @@ impl MemoryTable {
     /// Takes the changes since the last call, in order.
     pub fn changes(&self) -> Vec<Change> {
         self.lock().feed.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Returns a table of its own with the same rows and tokens.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { rows: Arc::new(Mutex::new(self.lock().clone())) }
+    }
+
+    /// Replaces the rows by those of another table, as a restore does. No change is recorded.
+    pub fn restore(&self, other: &Self) {
+        let rows = other.lock().by_key.clone();
+        self.lock().by_key = rows;
+    }
+
+    /// Visits all rows in order of their keys.
+    pub fn visit(&self, visitor: impl FnMut(&Item)) {
+        self.lock().by_key.values().for_each(visitor);
     }
 
     /// Returns the requests and capacity units so far.

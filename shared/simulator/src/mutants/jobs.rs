@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use crate::planted::{Mutation, is_on};
 use serde_json::{Value, json};
 use tuning::unit::time::Time;
-use use_cases::ports::table::Table;
 use use_cases::ports::training::{
     Description, JobLogs, Listed, LogLine, Paged, TrainingJobListing, TrainingJobs, TrainingJobsError,
 };
 use wire::names::TAG_STACK;
 
-use super::Mutant;
+use super::{Mutant, Ports};
 use crate::site::Function;
 use crate::world::watch::STACK;
 
-impl TrainingJobs for Mutant {
+impl<P: Ports> TrainingJobs for Mutant<P> {
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         let mut request = request.clone();
         if is_on(Mutation::CheckpointPrefixOfAttempt) {
@@ -93,7 +92,7 @@ impl TrainingJobs for Mutant {
     }
 }
 
-impl TrainingJobListing for Mutant {
+impl<P: Ports> TrainingJobListing for Mutant<P> {
     async fn in_progress(&self, from: Time, page: Option<&str>) -> Result<Paged<Listed>, TrainingJobsError> {
         let mut listed = self.port.in_progress(from, page).await?;
         if is_on(Mutation::OrphanNeverStopped) {
@@ -103,7 +102,7 @@ impl TrainingJobListing for Mutant {
     }
 }
 
-impl JobLogs for Mutant {
+impl<P: Ports> JobLogs for Mutant<P> {
     async fn read(
         &self,
         name: &str,

@@ -4,15 +4,12 @@ use crate::planted::{Mutation, is_on};
 use tuning::log::fact::Fact;
 use tuning::state::State;
 use tuning::step;
-use use_cases::ports::Clock;
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use wire::item::{Item, Key};
 use wire::stored::{self, ACTION_PREFIX, ACTIVE, ActionStatus, BUDGET, FACT_PREFIX, HEAD, RING_PREFIX};
 
-use super::{Mutant, is_of_kind};
+use super::{Mutant, Ports, is_of_kind};
 use crate::site::Function;
-use crate::world::lock;
-use crate::world::ports::now;
 
 /// The sweeper's claims that a bug refuses, by the kind of the action.
 const UNSWEPT: [(Mutation, &str); 4] = [
@@ -22,7 +19,7 @@ const UNSWEPT: [(Mutation, &str); 4] = [
     (Mutation::SweeperReadsNothing, "read"),
 ];
 
-impl Table for Mutant {
+impl<P: Ports> Table for Mutant<P> {
     async fn get(&self, key: &Key) -> Result<Option<Item>, TableError> {
         let item = self.port.get(key).await?;
         Ok(item.map(|item| self.altered_row(item)))
@@ -108,7 +105,7 @@ fn is_claim(write: &Write) -> bool {
     item.text("status") == Some(ActionStatus::Performing.word())
 }
 
-impl Mutant {
+impl<P: Ports> Mutant<P> {
     /// Returns a row as the running process sees it.
     fn altered_row(&self, item: Item) -> Item {
         let mut memory = self.memory();
@@ -183,8 +180,7 @@ impl Mutant {
 
     /// Returns the state before step `n` of tuning `id`.
     fn state_before(&self, id: &str, n: u64) -> Option<State> {
-        let world = lock(&self.port.world);
-        let get = |key: &Key| now(world.table.get(key)).ok().flatten();
+        let get = |key: &Key| self.port.stored(key);
         let (definition, _) = stored::meta(&get(&stored::meta_key(id))?).ok()?;
         let mut state = State::new(&definition);
         for n in 1..n {
