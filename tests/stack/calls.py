@@ -35,8 +35,6 @@ SECONDS = 600
 # Lines that a stopped job can log in its last seconds.
 LAST_LINES = 3
 
-PROGRAM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
-
 REQUEST = json.loads((ROOT / "examples/hello/request.json").read_text())
 
 
@@ -116,20 +114,6 @@ class Calls:
         cls.training = TrainingService(cls.folder / "training", port, cls.emulator, program)
         cls.addClassCleanup(cls.training.stop)
         cls.training.start()
-        cls.addClassCleanup(cls.audit)
-
-    @classmethod
-    def audit(cls):
-        """Audits all tunings of the stack's table: P1, P2, P5 and P6, computed anew from its rows."""
-        rows = cls.folder / "rows.jsonl"
-        pages = cls.emulator.client("dynamodb").get_paginator("scan").paginate(TableName=cls.ids["Table"])
-        rows.write_text("".join(json.dumps(row, default=repr) + "\n" for page in pages for row in page["Items"]), encoding="utf-8")
-        done = subprocess.run(
-            [PROGRAM, "audit", "--rows", rows], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )
-        if done.returncode != 0:
-            raise AssertionError(f"{done.stdout}{done.stderr}")
-        print(done.stdout, end="")
 
     def ask(self, method, path, body=None, key="test"):
         """Sends a signed request to the API. Returns the status and the body."""
@@ -153,8 +137,9 @@ class Calls:
 
     def program(self, *arguments):
         """Runs `hyperband` with the stack, like a user. Returns its output."""
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug" / "hyperband"
         done = subprocess.run(
-            [PROGRAM, *arguments], env=self.emulator.environment() | {"HYPERBAND_ENDPOINT": self.api},
+            [built, *arguments], env=self.emulator.environment() | {"HYPERBAND_ENDPOINT": self.api},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS, check=False,
         )
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{self.logged_errors()}")
