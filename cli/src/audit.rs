@@ -8,8 +8,6 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use audit::{Report, Violation};
 use serde_json::{Value, json};
-use use_cases::ports::table::{Pages, Query};
-use use_cases::store::StoreError;
 use wire::{row_json, stored};
 
 use crate::arguments::Audit;
@@ -19,9 +17,6 @@ use crate::remote::failed;
 use crate::stored_tuning::StoredTuning;
 use crate::text::clean;
 use crate::tunings::Tunings;
-
-/// Rows of a page.
-const PAGE: usize = 200;
 
 /// A tuning: its name, its id and its rows.
 type Rows = (String, String, Vec<Value>);
@@ -70,10 +65,7 @@ async fn stored_rows(tunings: &Tunings, name: &str) -> Result<Rows, Failure> {
     let mut rows = Vec::new();
     // The outbox of a running tuning is read last, so that it has all orders of the steps.
     for partition in [stored::tuning_partition(&id), stored::action_partition(&id)] {
-        let mut pages = Pages::of(Query::prefix(partition, "", PAGE));
-        while let Some(page) = pages.next(&*tuning.store.table).await.map_err(StoreError::from)? {
-            rows.extend(page.iter().map(row_json::encode));
-        }
+        rows.extend(tuning.store.all(&partition, "").await?.iter().map(row_json::encode));
     }
     Ok((tuning.row.name, id, rows))
 }

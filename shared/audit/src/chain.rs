@@ -18,7 +18,7 @@ pub(crate) struct Chain {
     running: BTreeSet<Job>,
     /// The jobs that never had instances, which are no training jobs of the tuning.
     void: BTreeSet<Job>,
-    /// The jobs that logged a value or were seen to run.
+    /// The jobs that logged a value.
     seen: BTreeSet<Job>,
     finished: BTreeSet<u32>,
     max_jobs: u32,
@@ -89,14 +89,14 @@ impl Chain {
         findings.check("P2", !self.has_ended, || {
             format!("a decision after the end of the tuning: {}", ruling.name())
         });
+        if let Some(action) = ruling.action() {
+            let is_new = !self.orders.contains(&action);
+            findings.check("P2", is_new, || format!("the action {action} is ordered twice"));
+            self.orders.insert(action);
+        }
         match ruling {
             Ruling::Start(start) => self.start(start.job, findings),
-            Ruling::Stop(stop) => {
-                self.order(format!("stop-{}", stop.job), findings);
-                self.open(stop.job, "stopped", findings);
-            }
-            Ruling::ReadBill(of) => self.order(format!("bill-{}", of.job), findings),
-            Ruling::ReadRest(of) => self.order(format!("rest-{}", of.job), findings),
+            Ruling::Stop(stop) => self.open(stop.job, "stopped", findings),
             Ruling::AttemptAwaited(of) => self.conclude(of.job, findings),
             Ruling::RungReached(reached) => {
                 if let Some(job) = reached.job {
@@ -123,7 +123,6 @@ impl Chain {
     }
 
     fn start(&mut self, job: Job, findings: &mut Findings) {
-        self.order(format!("start-{job}"), findings);
         let open = self.jobs.iter().find(|(other, concluded)| other.trial == job.trial && !**concluded);
         findings.check("P2", open.is_none(), || {
             format!("job {job} starts while job {} of its trial runs", open.map_or(job, |(open, _)| *open))
@@ -143,11 +142,6 @@ impl Chain {
                 format!("with job {job} there are {count}; {limit} allows {most}")
             });
         }
-    }
-
-    fn order(&mut self, name: String, findings: &mut Findings) {
-        findings.check("P2", !self.orders.contains(&name), || format!("the action {name} is ordered twice"));
-        self.orders.insert(name);
     }
 
     fn open(&self, job: Job, what: &str, findings: &mut Findings) {

@@ -251,6 +251,17 @@ pub(crate) enum Ruling {
 }
 
 impl Ruling {
+    /// Returns the name of the row in the outbox, if the audit follows orders of this kind.
+    pub(crate) fn action(&self) -> Option<String> {
+        match self {
+            Self::Start(start) => Some(format!("start-{}", start.job)),
+            Self::Stop(stop) => Some(format!("stop-{}", stop.job)),
+            Self::ReadBill(of) => Some(format!("bill-{}", of.job)),
+            Self::ReadRest(of) => Some(format!("rest-{}", of.job)),
+            _ => None,
+        }
+    }
+
     /// Returns the name, as the rows have it.
     pub(crate) fn name(&self) -> String {
         let text = format!("{self:?}");

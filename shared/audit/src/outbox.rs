@@ -14,14 +14,7 @@ pub(crate) fn check(tuning: &Tuning, findings: &mut Findings) {
         return;
     }
     let rulings = tuning.steps.iter().flat_map(|step| &step.rulings);
-    let name = |ruling: &Ruling| match ruling {
-        Ruling::Start(start) => Some(format!("start-{}", start.job)),
-        Ruling::Stop(stop) => Some(format!("stop-{}", stop.job)),
-        Ruling::ReadBill(of) => Some(format!("bill-{}", of.job)),
-        Ruling::ReadRest(of) => Some(format!("rest-{}", of.job)),
-        _ => None,
-    };
-    let ordered: BTreeSet<String> = rulings.filter_map(name).collect();
+    let ordered: BTreeSet<String> = rulings.filter_map(Ruling::action).collect();
     let is_derived = |name: &&String| DERIVED.iter().any(|prefix| name.starts_with(prefix));
     // A running tuning may have later orders than the steps that were read.
     for name in tuning.actions.keys().filter(is_derived).filter(|_| tuning.is_ended) {

@@ -163,7 +163,7 @@ impl Tuning {
             definition: definition.ok_or_else(missing)?,
             steps,
             last_step,
-            is_ended: !matches!(status.as_str(), "InProgress" | "Stopping" | "Creating"),
+            is_ended: !matches!(status.as_str(), "InProgress" | "Stopping"),
             jobs,
             actions,
         })

@@ -6,6 +6,8 @@
 mod invoke;
 mod look;
 
+pub(crate) use invoke::actuator;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;

@@ -5,14 +5,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tuning::unit::time::Millis;
 use use_cases::decide::{Decided, Decider};
-use use_cases::describe::Place;
 use use_cases::job_events::{About, JobEvents};
 use use_cases::job_logs::JobLogs;
 use use_cases::lookup;
-use use_cases::pace::Pace;
-use use_cases::perform::{ABANDONED, ActionBatch, Actuator, CLAIM, LOG_LAG};
+use use_cases::perform::ActionBatch;
 use use_cases::ports::Clock;
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit};
@@ -23,14 +20,9 @@ use super::small::{Message, Small};
 use super::{Kind, NAME};
 #[cfg(feature = "planted")]
 use crate::mutants::Mutant;
+use crate::runner::actuator;
 use crate::site::Function;
 use crate::world::watch::STACK;
-
-/// The ports of a process, with the planted bug that is on.
-#[cfg(feature = "planted")]
-type Ports = Mutant<Port>;
-#[cfg(not(feature = "planted"))]
-type Ports = Port;
 
 /// An invocation: whether it handled its message.
 type Running = Pin<Box<dyn Future<Output = bool>>>;
@@ -290,24 +282,6 @@ fn function(task: &Task) -> Function {
     }
 }
 
-fn actuator(port: &Ports, store: &Arc<Store<Ports>>) -> Actuator<Ports, Ports, Ports, Ports> {
-    Actuator {
-        store: Arc::clone(store),
-        jobs: port.clone(),
-        bus: port.clone(),
-        clock: port.clone(),
-        pace: Some(Pace::default()),
-        stack: STACK.to_owned(),
-        log_lag_ms: LOG_LAG,
-        bills_are_final: false,
-        claim_ms: CLAIM,
-        defer_ms: Millis::from_seconds(5),
-        abandoned_ms: ABANDONED,
-        place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:simulated"),
-        monthly_cap: None,
-    }
-}
-
 /// Returns the invocation of a task, in a new process with this number.
 fn invoke(port: &Port, task: &Task, process: u32) -> Running {
     #[cfg(feature = "planted")]
@@ -333,7 +307,7 @@ fn invoke(port: &Port, task: &Task, process: u32) -> Running {
             Task::Stop => lookup::stop(&store, NAME, port.now()).await.is_ok(),
             Task::Sweep => {
                 let owner = format!("{}-{process}", port.now().0);
-                Sweeper::new(actuator(&port, &store), Limits::CLOUD, owner).sweep().await.is_ok()
+                Sweeper::new(actuator(&store, &port, None), Limits::CLOUD, owner).sweep().await.is_ok()
             }
             Task::Message(message) => {
                 let event = message.encode();
@@ -345,7 +319,7 @@ fn invoke(port: &Port, task: &Task, process: u32) -> Running {
                     }
                     Function::Actuator => {
                         let mut done = ActionBatch::default();
-                        actuator(&port, &store).handle(&event, || true, &mut done).await;
+                        actuator(&store, &port, None).handle(&event, || true, &mut done).await;
                         done.answer()
                     }
                     Function::JobEvents => {

@@ -16,6 +16,7 @@ use use_cases::lookup::{self, LookupError};
 use use_cases::pace::Pace;
 use use_cases::perform::{ABANDONED, ActionBatch, Actuator, CLAIM, LOG_LAG};
 use use_cases::ports::Clock;
+use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError};
 use use_cases::sweep::{Limits, Silence, Sweeper};
 use wire::request::Request;
@@ -272,7 +273,9 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
             }
             Consumer::Actuator => {
                 let mut done = ActionBatch::default();
-                let (actuator, starts) = (actuator(&process), lock(&process.port.world).plan.starts);
+                let cap = monthly_cap(&process.port);
+                let actuator = actuator(&process.store, &process.port, cap);
+                let starts = lock(&process.port.world).plan.starts;
                 if starts == Starts::HandedOver {
                     actuator.handle_handing_over(&event, &process.port, || true, &mut done).await;
                 } else {
@@ -289,8 +292,12 @@ fn records(process: Process, consumer: Consumer, event: Value) -> Running {
     })
 }
 
-fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
-    let Process { store, port, .. } = process;
+/// Returns the actuator of a process, wired as deployed.
+pub(crate) fn actuator<P: Clone>(
+    store: &Arc<Store<P>>,
+    port: &P,
+    monthly_cap: Option<MicroUsd>,
+) -> Actuator<P, P, P, P> {
     Actuator {
         store: Arc::clone(store),
         jobs: port.clone(),
@@ -304,7 +311,7 @@ fn actuator(process: &Process) -> Actuator<Ports, Ports, Ports, Ports> {
         defer_ms: DEFER,
         abandoned_ms: ABANDONED,
         place: Place::of_arn("arn:aws:lambda:us-east-1:111122223333:function:simulated"),
-        monthly_cap: monthly_cap(port),
+        monthly_cap,
     }
 }
 
@@ -318,8 +325,8 @@ fn sweep(process: Process) -> Running {
         let began = process.port.now();
         let logs = lock(&process.port.world).plan.logs;
         let silence = if logs == Logs::Delivered { Silence::Delivered } else { Limits::CLOUD.silence };
-        let limits = Limits { silence, ..Limits::CLOUD };
-        let swept = Sweeper::new(actuator(&process), limits, owner).sweep().await;
+        let (limits, cap) = (Limits { silence, ..Limits::CLOUD }, monthly_cap(&process.port));
+        let swept = Sweeper::new(actuator(&process.store, &process.port, cap), limits, owner).sweep().await;
         let took = process.port.now() - began;
         lock(&process.port.world).count_log(InvocationResult::Swept(&swept, took.0));
         let is_whole = swept.is_ok_and(|swept| swept.failures.is_empty());
