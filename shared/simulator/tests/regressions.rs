@@ -14,6 +14,11 @@ fn check(plan: &Plan, choices: &Choices, seeds: std::ops::Range<u64>) {
     }
 }
 
+fn check_recorded(text: &str) {
+    let history = simulator::encode::parse(text).expect("the text of a run").history();
+    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+}
+
 fn plan(faults: &[(Kind, f64)]) -> Plan {
     faults.iter().fold(Plan::calm(), |plan, (kind, rate)| plan.with(*kind, *rate))
 }
@@ -115,18 +120,21 @@ fn bills_that_rise_after_they_were_read_are_booked() {
 /// confirmation first, and the tuning ended without the higher bill. Found by seed 700416625.
 #[test]
 fn regression_a_confirmation_follows_the_stored_bills_of_its_jobs() {
-    let run = simulator::encode::parse(include_str!("histories/confirmed_too_early.json"));
-    let history = run.expect("the text of a run").history();
-    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    check_recorded(include_str!("histories/confirmed_too_early.json"));
 }
 
 /// A job had trained its last epoch long before the fifth tail was known. The check expected the order to stop it at
 /// the same moment, although the next sweep gives it. Found by seed 1796034241635.
 #[test]
 fn regression_a_tail_is_too_long_once_enough_tails_are_known() {
-    let run = simulator::encode::parse(include_str!("histories/tails_known_late.json"));
-    let history = run.expect("the text of a run").history();
-    assert!(history.violations.is_empty(), "{:#?}", history.violations);
+    check_recorded(include_str!("histories/tails_known_late.json"));
+}
+
+/// The service stopped a job at its time limit and uploaded its checkpoints for longer than the history lasted. The check
+/// expected a stop order for a job that stopped already. Found by seed 1796400000491.
+#[test]
+fn regression_a_job_that_its_limit_stops_may_upload_beyond_the_end() {
+    check_recorded(include_str!("histories/stopped_by_its_limit.json"));
 }
 
 /// A create took effect although its response was lost, and the job was deleted before the retry. The name was taken,
