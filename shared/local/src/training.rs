@@ -68,7 +68,6 @@ use store::{Found, Layout};
 const EVENTS_WAITING_MAX: usize = 256;
 /// Capacity of the log feed, in batches of at most about 256 KB of text.
 const LOG_BATCHES_WAITING_MAX: usize = 32;
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 /// How long a shutdown waits for jobs to end, their grace period included.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(30);
 
@@ -267,7 +266,7 @@ async fn forward(mut from: mpsc::UnboundedReceiver<Value>, to: mpsc::Sender<Valu
 }
 
 async fn write_heartbeats(heartbeat: File, mut closing: watch::Receiver<bool>) {
-    let mut ticks = interval(HEARTBEAT_EVERY);
+    let mut ticks = interval(recovery::HEARTBEAT_EVERY.into());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
 //! Recovers the jobs of an earlier controller.
 //!
 //! Needs the lock of the folder. First ends the processes of the earlier controller. Then settles each unfinished job,
-//! whose run ended at the last heartbeat. Ended jobs do not change.
+//! whose run ended before the next heartbeat was due. Ended jobs do not change.
 
 use std::collections::BTreeSet;
 
@@ -16,6 +16,9 @@ use tuning::unit::time::{Millis, Time};
 const LOST: &str = "InternalServerError: the host was lost when the controller on this machine ended.";
 /// The event of a change this close to the last heartbeat may have been lost, so it is sent again. In milliseconds.
 pub(crate) const RECENT: Millis = Millis::from_seconds(5);
+
+/// The time between two heartbeats of a controller.
+pub(crate) const HEARTBEAT_EVERY: Millis = Millis::from_seconds(1);
 
 /// What the service must do with a job that it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +59,10 @@ pub(crate) fn end_old_processes(layout: &Layout, found: &[Found]) -> Result<(), 
 /// Settles one job. `is_stopping`: a user has stopped its tuning. `heartbeat` is the last heartbeat of the earlier
 /// controller.
 pub(crate) fn settle(record: &mut Record, is_stopping: bool, heartbeat: Option<Time>, now: Time) -> Settled {
-    let run_end = heartbeat
-        .map_or(record.modified, |heartbeat| heartbeat.clamp(record.modified, now.max(record.modified)));
+    // The processes may have run until the heartbeat that was missed, so the bill includes it.
+    let run_end = heartbeat.map_or(record.modified, |heartbeat| {
+        (heartbeat + HEARTBEAT_EVERY).clamp(record.modified, now.max(record.modified))
+    });
     if record.status.ended() {
         let is_recent = heartbeat.is_some_and(|heartbeat| record.modified + RECENT >= heartbeat);
         return if is_recent { Settled::Recent } else { Settled::Old };
@@ -110,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn a_running_spot_job_is_billed_until_the_last_heartbeat_and_interrupted() {
+    fn a_running_spot_job_is_billed_until_the_missed_heartbeat_and_interrupted() {
         let mut record = training(true);
-        assert_eq!(settle(&mut record, false, Some(Time(9_500)), Time(60_000)), Settled::Interrupted);
+        assert_eq!(settle(&mut record, false, Some(Time(8_500)), Time(60_000)), Settled::Interrupted);
         assert_eq!((record.status, record.secondary), (Status::InProgress, Secondary::Interrupted));
         assert_eq!(record.ran(), Millis(7_500));
         record.finish(End::MaxWait, Time(70_000));
@@ -123,10 +128,10 @@ mod tests {
     #[test]
     fn regression_the_time_without_a_service_is_no_wait_and_begins_with_the_interruption() {
         let mut record = training(true);
-        settle(&mut record, false, Some(Time(9_500)), Time(60_000));
+        settle(&mut record, false, Some(Time(8_500)), Time(60_000));
         assert_eq!(record.closed, Millis(50_500));
         assert_eq!(record.transitions.last().map(|last| last.start), Some(Time(9_500)));
-        assert_eq!(settle(&mut record, false, Some(Time(70_000)), Time(71_000)), Settled::Continues);
+        assert_eq!(settle(&mut record, false, Some(Time(69_000)), Time(71_000)), Settled::Continues);
         assert_eq!(record.closed, Millis(51_500));
     }
 
@@ -138,10 +143,21 @@ mod tests {
         assert_eq!((record.started, record.billable_seconds), (None, Some(0)));
     }
 
+    /// The processes ran on after the last heartbeat: 2.5 s of training were billed as 2 s.
+    #[test]
+    fn regression_the_time_between_the_last_heartbeat_and_a_kill_is_billed() {
+        let mut record = training(false);
+        settle(&mut record, false, Some(Time(9_500)), Time(9_900));
+        assert_eq!(record.ended, Some(Time(9_900)));
+        let mut record = training(false);
+        settle(&mut record, false, Some(Time(9_500)), Time(60_000));
+        assert_eq!(record.ended, Some(Time(10_500)));
+    }
+
     #[test]
     fn a_running_on_demand_job_fails() {
         let mut record = training(false);
-        assert_eq!(settle(&mut record, false, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(settle(&mut record, false, Some(Time(8_500)), Time(60_000)), Settled::JustEnded);
         assert_eq!(record.status, Status::Failed);
         assert_eq!(record.failure_reason.as_deref(), Some(LOST));
         assert_eq!((record.ended, record.billable_seconds), (Some(Time(9_500)), Some(8)));
@@ -151,15 +167,15 @@ mod tests {
     fn a_job_of_a_stopped_tuning_stops_where_it_was() {
         for spot in [true, false] {
             let mut record = training(spot);
-            assert_eq!(settle(&mut record, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+            assert_eq!(settle(&mut record, true, Some(Time(8_500)), Time(60_000)), Settled::JustEnded);
             assert_eq!((record.status, record.billable_seconds), (Status::Stopped, Some(8)));
         }
         let mut waits = Record::new(json!({}), None, true, Time(1_000));
-        assert_eq!(settle(&mut waits, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(settle(&mut waits, true, Some(Time(8_500)), Time(60_000)), Settled::JustEnded);
         assert_eq!((waits.status, waits.started), (Status::Stopped, None));
         let mut uploads = training(true);
         uploads.enter(Secondary::Uploading, Time(4_000));
-        assert_eq!(settle(&mut uploads, true, Some(Time(9_500)), Time(60_000)), Settled::JustEnded);
+        assert_eq!(settle(&mut uploads, true, Some(Time(8_500)), Time(60_000)), Settled::JustEnded);
         assert_eq!(uploads.status, Status::Completed);
     }
 
