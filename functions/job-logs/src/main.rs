@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
         Err(error) => return program.cannot_start(&error),
     };
     let store = Arc::new(Store::new(Arc::new(table(&settings.table_name, settings.fact_days).await)));
-    let ingest = JobLogs { store, clock: SystemClock };
+    let ingest = JobLogs::new(store, SystemClock);
     let handle = async |call: &mut Call| {
         let mut about = About::default();
         let recorded = call.deadline.within(ingest.handle(&call.event, &mut about)).await;

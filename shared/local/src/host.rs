@@ -230,7 +230,7 @@ impl Claimed {
         let failures =
             Failures { unreadable: data_dir.join("unreadable.jsonl"), table_error: errors.clone() };
         pumps.spawn(pumps::events(feeds.events, events, failures.clone()));
-        let logs = JobLogs { store: Arc::clone(&store), clock: SystemClock };
+        let logs = JobLogs::new(Arc::clone(&store), SystemClock);
         pumps.spawn(pumps::logs(feeds.logs, logs, failures));
         let claim = Duration::from(CLAIM + Millis(500));
         pumps.spawn(pumps::sweeps(sweeper, (table.clone(), Arc::clone(&store)), sweep_every, claim, errors));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wire::events::logs::{Delivery, StreamLines};
+use wire::events::surplus::Surplus;
 use wire::names::{log_stream, parse_training_job_name};
 
 use crate::job_events::{About, RecordError, Recorded};
@@ -19,13 +20,18 @@ use crate::store::{Store, StoreError};
 /// The use case and its dependencies.
 #[derive(Debug)]
 pub struct JobLogs<T, C> {
-    /// Reads tunings.
-    pub store: Arc<Store<T>>,
-    /// The current time.
-    pub clock: C,
+    store: Arc<Store<T>>,
+    clock: C,
+    /// Counts the lines of streams from call to call.
+    surplus: Surplus,
 }
 
 impl<T: Table, C: Clock> JobLogs<T, C> {
+    /// Returns the use case for one process.
+    pub fn new(store: Arc<Store<T>>, clock: C) -> Self {
+        Self { store, clock, surplus: Surplus::default() }
+    }
+
     /// Processes one delivery of a log subscription. Fills in `about` on the way.
     pub async fn handle(&self, event: &Value, about: &mut About) -> Result<Recorded, RecordError> {
         let delivery = Delivery::parse(event).map_err(|error| RecordError::Unreadable(error.to_string()))?;
@@ -44,6 +50,7 @@ impl<T: Table, C: Clock> JobLogs<T, C> {
             lines.add(event, &pattern.read(&event.message));
         }
         about.lines = lines.len();
+        lines.drop_surplus(&delivery.log_stream, pattern.epoch_source(), &self.surplus);
         let facts = lines.into_facts(job, &delivery.log_stream);
         let delivered = record::deliver(&*self.store.table, &id, &facts, self.clock.now()).await;
         about.facts = delivered.map_err(StoreError::from)?;

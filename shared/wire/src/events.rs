@@ -11,6 +11,7 @@ pub mod job_state;
 pub mod logs;
 pub mod metric;
 pub mod stream;
+pub mod surplus;
 pub mod timestamp;
 
 use base64::Engine;

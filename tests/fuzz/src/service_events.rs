@@ -114,7 +114,7 @@ impl World {
                 check_recorded(now(events.handle(&event, &mut About::default())).err());
             }
             b'l' => {
-                let logs = JobLogs { store: store(), clock: FixedTime };
+                let logs = JobLogs::new(store(), FixedTime);
                 check_recorded(now(logs.handle(&delivery(&gzip(rest)), &mut About::default())).err());
             }
             b'd' => {

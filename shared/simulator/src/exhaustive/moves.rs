@@ -327,7 +327,7 @@ fn invoke(port: &Port, task: &Task, process: u32) -> Running {
                         return events.handle(&event, &mut About::default()).await.is_ok();
                     }
                     Function::JobLogs | Function::Api | Function::Sweeper => {
-                        let logs = JobLogs { store, clock: port };
+                        let logs = JobLogs::new(store, port);
                         return logs.handle(&event, &mut About::default()).await.is_ok();
                     }
                 };

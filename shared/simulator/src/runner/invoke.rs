@@ -252,7 +252,7 @@ fn job_event(process: Process, mut event: Value) -> Running {
 fn job_logs(process: Process, event: Value) -> Running {
     Box::pin(async move {
         let Process { store, port, .. } = &process;
-        let use_case = JobLogs { store: Arc::clone(store), clock: port.clone() };
+        let use_case = JobLogs::new(Arc::clone(store), port.clone());
         let mut about = About::default();
         let result = use_case.handle(&event, &mut about).await;
         lock(&port.world).count_log(InvocationResult::Recorded(&result, &about));

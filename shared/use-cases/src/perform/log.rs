@@ -7,6 +7,7 @@ use tuning::log::fact::{JobKey, Recorded};
 use tuning::log::problem::LogProblem;
 use tuning::unit::time::{Millis, Time};
 use wire::events::logs::{Explanation, Hints, LogEvent, Reading, StreamLines, problem_to_fact};
+use wire::events::surplus::Surplus;
 use wire::request::shortened;
 
 use super::{Actuator, Effect, LOG_PAGES_MAX, Outcome, later};
@@ -72,8 +73,11 @@ where
             }
         }
         read.search.has_epochs = streams.values().any(StreamLines::has_epochs);
-        let facts =
-            streams.into_iter().flat_map(|(stream, lines)| lines.into_reread_facts(self.job, &stream));
+        let surplus = Surplus::default();
+        let facts = streams.into_iter().flat_map(|(stream, mut lines)| {
+            lines.drop_surplus(&stream, pattern.epoch_source(), &surplus);
+            lines.into_reread_facts(self.job, &stream)
+        });
         read.facts = facts.collect();
         read
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic in a helper fails its test")]
 
 mod batches;
+mod floods;
 mod grants;
 mod lagging;
 mod long_messages;

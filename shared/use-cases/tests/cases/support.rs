@@ -278,10 +278,17 @@ pub(crate) fn actuator<T: Table>(
 
 /// Returns a table with the tuning of a sample request, and the tuning's ID.
 pub(crate) fn table_with_tuning(created: i64) -> (MemoryTable, String) {
-    let request = Request::parse(include_bytes!(
+    table_with(created, |_| {})
+}
+
+/// Like [`table_with_tuning`], with a changed request.
+pub(crate) fn table_with(created: i64, change: impl FnOnce(&mut Value)) -> (MemoryTable, String) {
+    let mut body = serde_json::from_slice(include_bytes!(
         "../../../../events/aws.sagemaker.api/create-hyper-parameter-tuning-job.request.json"
     ))
     .unwrap();
+    change(&mut body);
+    let request = Request::check(body).unwrap();
     let prices = PriceAnswer::uniform(&request, 461_000, 0);
     let definition = request.definition(Time(created), "3fa1c2", &prices).unwrap();
     let (table, id) = (MemoryTable::recording(), definition.id());

@@ -21,6 +21,7 @@ use tuning::unit::limits::MAX_LINES_PER_FACT;
 use tuning::unit::time::{Millis, Time};
 
 pub use super::metric::{Cut, Explanation, Hints, MetricPattern, Reading, UNFINISHED, visible};
+use super::surplus::{EpochSource, Surplus};
 use super::{EventError, MAX_PAYLOAD_BYTES, Unreadable, decode_base64, field, not_json};
 use crate::names::incarnation;
 
@@ -235,6 +236,11 @@ impl StreamLines {
     /// Returns the metric lines.
     pub fn into_lines(self) -> Vec<MetricLine> {
         self.lines
+    }
+
+    /// Drops the metric lines that can change no curve.
+    pub fn drop_surplus(&mut self, stream: &str, source: EpochSource, surplus: &Surplus) {
+        surplus.remove(stream, source, &mut self.lines);
     }
 
     /// Returns the facts of a delivery.

@@ -17,6 +17,7 @@ use tuning::log::fact::MetricLine;
 use tuning::log::problem::LogProblem;
 use tuning::unit::time::Time;
 
+use super::surplus::EpochSource;
 use crate::request::{PatternError, SMALL_BYTES, compile_measured, shortened};
 
 mod cut;
@@ -114,6 +115,11 @@ impl MetricPattern {
     pub fn new(metric_regex: &str, epoch_pattern: Option<&str>) -> Result<Self, PatternError> {
         let epoch = epoch_pattern.map(Pattern::new).transpose()?;
         Ok(Self { value: Pattern::new(metric_regex)?, epoch })
+    }
+
+    /// Returns where the epoch of a line comes from.
+    pub fn epoch_source(&self) -> EpochSource {
+        if self.epoch.is_some() { EpochSource::Captured } else { EpochSource::Rank }
     }
 
     /// Returns the maximum length of a line, in bytes: [`MAX_LINE_BYTES`], or less in proportion to the size of a large
