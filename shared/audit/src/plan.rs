@@ -70,6 +70,19 @@ impl Ground {
         })
     }
 
+    /// Returns the ground of a strategy without rungs.
+    #[cfg(test)]
+    pub(crate) fn by_median(maximize: bool) -> Self {
+        Self {
+            maximize,
+            definitions: 1,
+            plan: None,
+            levels: Vec::new(),
+            target: None,
+            logged: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn fact(&mut self, fact: &Fact) {
         match fact {
             Fact::MetricsLogged(logged) => {

@@ -62,6 +62,36 @@ fn ruling(rows: &mut [Value], kind: &str, nth: usize, change: impl FnOnce(&mut V
     });
 }
 
+/// Changes the rulings of the first step that has one of a kind.
+fn rulings_with(rows: &mut [Value], kind: &str, change: impl FnOnce(&mut Vec<Value>)) {
+    let mut change = Some(change);
+    edit(rows, "STEP#", "data", |step| {
+        let rulings = step["rulings"].as_array_mut().unwrap();
+        let has = rulings.iter().any(|ruling| ruling.get(kind).is_some());
+        if has {
+            (change.take().unwrap())(rulings);
+        }
+        has
+    });
+}
+
+/// Adds a fact to the step with the `nth` ruling of a kind.
+fn facts_before(rows: &mut [Value], kind: &str, nth: usize, fact: Value) {
+    let mut before = 0;
+    let mut fact = Some(fact);
+    edit(rows, "STEP#", "data", |step| {
+        let own = step["rulings"].as_array().unwrap().iter().filter(|ruling| ruling.get(kind).is_some());
+        before += own.count();
+        if before <= nth {
+            return false;
+        }
+        let at = step["at"].clone();
+        let fact = json!({"key": "added", "at": at, "fact": fact.take()});
+        step["facts"].as_array_mut().unwrap().push(fact);
+        true
+    });
+}
+
 /// Removes the first ruling of a kind.
 fn without(rows: &mut [Value], kind: &str) {
     edit(rows, "STEP#", "data", |step| {
@@ -186,6 +216,81 @@ fn a_repeated_or_lost_decision_is_found() {
         row["sk"]["S"] = json!("start-99-0-1");
     });
     assert!(found.contains("no step orders the action start-99-0-1"), "{found}");
+}
+
+/// P2: a trial runs in one job at a time, and an ended tuning decides nothing.
+#[test]
+fn a_decision_that_may_not_occur_is_found() {
+    let found = violation(STOP, |rows| {
+        ruling(rows, "Start", 1, |start| {
+            start["job"]["trial"] = json!(0);
+            start["job"]["attempt"] = json!(2);
+        });
+    });
+    assert!(found.contains("job 0-0-2 starts while job 0-0-1 of its trial runs"), "{found}");
+    let found = violation(STOP, |rows| {
+        ruling(rows, "Start", 9, |start| start["job"] = json!({"trial": 0, "rung": 0, "attempt": 2}));
+    });
+    assert!(found.contains("job 0-0-2 starts, although its trial is finished"), "{found}");
+    let found = violation(STOP, |rows| {
+        rulings_with(rows, "TuningEnded", |rulings| {
+            rulings.push(json!({"ReadBill": {"job": {"trial": 0, "rung": 0, "attempt": 9}}}));
+        });
+    });
+    assert!(found.contains("a decision after the end of the tuning: ReadBill"), "{found}");
+    let found = violation(STOP, |rows| {
+        rulings_with(rows, "TrialFinished", |rulings| {
+            let again = rulings.iter().find(|ruling| ruling.get("TrialFinished").is_some()).cloned();
+            let mut again = again.unwrap();
+            again["TrialFinished"]["job"] = Value::Null;
+            rulings.push(again);
+        });
+    });
+    assert!(found.contains("trial 0 finishes twice"), "{found}");
+    let found = violation(STOP, |rows| {
+        facts_before(rows, "Start", 4, json!({"LimitsChanged": {"paused": true}}));
+    });
+    assert!(found.contains("job 4-0-1 starts while the tuning is paused"), "{found}");
+}
+
+/// P1: money that the steps reserve, grant, return or settle counts at each start.
+#[test]
+fn money_that_moves_counts_for_the_cap() {
+    let extended =
+        json!({"ReservationExtended": {"job": {"trial": 0, "rung": 0, "attempt": 1}, "amount": 490_000}});
+    let found = violation(STOP, |rows| rulings_with(rows, "Start", |rulings| rulings.push(extended)));
+    assert!(found.contains("above the cap of 500000"), "{found}");
+
+    let granted = |returned: u64, moved_to: Value| {
+        violation(STOP, |rows| {
+            edit(rows, "META", "definition", |definition| {
+                definition["grants"] = json!(true);
+                true
+            });
+            facts_before(rows, "Start", 0, json!({"BudgetGranted": {"amount": 400_000}}));
+            rulings_with(rows, "TrialFinished", |rulings| {
+                let returned = json!({"amount": returned, "month": "2026-12", "moved_to": moved_to});
+                rulings.push(json!({"ReturnGrant": returned}));
+            });
+        })
+    };
+    assert_eq!(granted(1, Value::Null), "");
+    assert_eq!(granted(399_990, json!("2027-01")), "");
+    let found = granted(399_990, Value::Null);
+    assert!(found.contains("above the grants of 10 "), "{found}");
+
+    let settled = |amount: u64| {
+        violation(STOP, |rows| {
+            rulings_with(rows, "Start", |rulings| {
+                let job = json!({"trial": 0, "rung": 0, "attempt": 1});
+                rulings.push(json!({"SettledInFull": {"job": job, "amount": amount}}));
+            });
+        })
+    };
+    let found = settled(1);
+    assert!(found.contains("job 0-0-1 is settled in full at 1; its limits cost 1917"), "{found}");
+    let found = settled(11_500);
+    assert!(!found.contains("is settled in full at"), "{found}");
 }
 
 /// P5: the steps are one chain, to the head.
