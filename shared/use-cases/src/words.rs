@@ -71,7 +71,7 @@ pub fn drawn(definition: &Definition, origin: Option<Origin>) -> String {
 pub fn rule(plan: &Plan, verdict: Verdict, is_number: bool) -> String {
     let Verdict { rank, seen, allowed, continues } = verdict;
     let place = rank.saturating_add(1);
-    let result = if continues { "so it continued" } else { "so it was stopped" };
+    let result = if continues { "so it continued" } else { "so this trial does not continue" };
     if plan.is_median() && is_number {
         let others = seen.saturating_sub(1);
         let better = format!(

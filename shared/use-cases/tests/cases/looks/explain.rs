@@ -82,7 +82,7 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
     let last = explained(&world, &arrived[7].0);
     let [compared] = comparisons(&last)[..] else { panic!("{last:?}") };
     // 0.7, 0.6, 0.55 and this one, because of equal values the later trial ranks lower.
-    assert_eq!(compared.rule, "rank 4 of 8 arrived trials; the best 2 of 8 continue, so it was stopped",);
+    assert_eq!(compared.rule, "rank 4 of 8 arrived trials; the best 2 of 8 continue, so this trial does not continue",);
     let [judged] = of_kind(&last, Kind::Judged)[..] else { panic!("{last:?}") };
     assert_eq!(judged.says, format!("rung 0 at epoch 1: {}", compared.rule));
     assert_eq!(
@@ -295,8 +295,8 @@ fn a_trial_without_a_numeric_value_never_continues() {
     assert_eq!((compared.value, compared.went_on), (None, false));
     assert_eq!(
         compared.rule,
-        "rank 1 of 1 arrived trials; the best 1 of 1 continues, but a trial without a numeric value never does, so it \
-         was stopped"
+        "rank 1 of 1 arrived trials; the best 1 of 1 continues, but a trial without a numeric value never does, so this \
+         trial does not continue"
     );
     let json = serde_json::to_value(&explanation).unwrap();
     let stop = explanation.entries.iter().position(|entry| entry.kind == Kind::StopOrdered).unwrap();
