@@ -83,15 +83,15 @@ pub struct TuningBase {
     /// `HyperParameterTuningJobStatus`.
     #[serde(rename = "HyperParameterTuningJobStatus")]
     pub status: String,
-    /// Time of submission, in ms since the epoch.
+    /// Time of submission; in JSON, seconds since the epoch.
     #[serde(rename = "CreationTime", with = "seconds")]
     #[schemars(with = "f64")]
     pub created_ms: i64,
-    /// Time of its last change, in ms since the epoch.
+    /// Time of its last change; in JSON, seconds since the epoch.
     #[serde(rename = "LastModifiedTime", with = "seconds")]
     #[schemars(with = "f64")]
     pub modified_ms: i64,
-    /// Time of its end, in ms since the epoch; `None` while it runs.
+    /// Time of its end; in JSON, seconds since the epoch. `None` while it runs.
     #[serde(
         rename = "HyperParameterTuningEndTime",
         with = "optional_seconds",
@@ -170,7 +170,7 @@ pub struct CompletionDetails {
     /// Number of training jobs since the last that improved the objective.
     #[serde(rename = "NumberOfTrainingJobsObjectiveNotImproving")]
     pub not_improving: u32,
-    /// Time of the end of a tuning job that has converged, in ms since the epoch.
+    /// Time of the end of a tuning job that has converged; in JSON, seconds since the epoch.
     #[serde(
         rename = "ConvergenceDetectedTime",
         with = "optional_seconds",
@@ -251,11 +251,11 @@ pub struct WaitingFor {
     /// last bills are read once more before the tuning job ends) or `Starts` (ordered starts wait for the account's rate
     /// of `CreateTrainingJob`, which all tunings share, or for the service to accept them).
     pub reason: String,
-    /// Since when, in ms since the epoch.
+    /// Since when; in JSON, seconds since the epoch.
     #[serde(rename = "Since", with = "seconds")]
     #[schemars(with = "f64")]
     pub since_ms: i64,
-    /// Earliest time of the next attempt, in ms since the epoch, if it is known.
+    /// Earliest time of the next attempt, if it is known; in JSON, seconds since the epoch.
     #[serde(
         rename = "NextAttempt",
         with = "optional_seconds",
@@ -303,7 +303,7 @@ pub struct Totals {
     /// Whether the user paused the start of further training jobs.
     #[serde(default, skip_serializing_if = "is_false")]
     pub paused: bool,
-    /// Since when it is paused, in ms since the epoch.
+    /// Since when it is paused; in JSON, seconds since the epoch.
     #[serde(
         rename = "PausedSince",
         with = "optional_seconds",

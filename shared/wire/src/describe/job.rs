@@ -20,11 +20,11 @@ pub struct TrainingJobSummary {
     /// `TrainingJobArn`.
     #[serde(rename = "TrainingJobArn")]
     pub arn: String,
-    /// Time of creation, in ms since the epoch.
+    /// Time of creation; in JSON, seconds since the epoch.
     #[serde(rename = "CreationTime", with = "seconds")]
     #[schemars(with = "f64")]
     pub created_ms: i64,
-    /// Time when training and billing began, in ms since the epoch.
+    /// Time when training and billing began; in JSON, seconds since the epoch.
     #[serde(
         rename = "TrainingStartTime",
         with = "optional_seconds",
@@ -33,7 +33,7 @@ pub struct TrainingJobSummary {
     )]
     #[schemars(with = "Option<f64>")]
     pub started_ms: Option<i64>,
-    /// Time when training and billing ended, in ms since the epoch.
+    /// Time when training and billing ended; in JSON, seconds since the epoch.
     #[serde(
         rename = "TrainingEndTime",
         with = "optional_seconds",
