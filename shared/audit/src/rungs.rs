@@ -258,5 +258,29 @@ mod tests {
             assert_eq!(by_median(&five, Some(3.5), wrong, true), 1, "{wrong:?}");
         }
         assert_eq!(by_median(&five, Some(3.0), verdict(1, 6, 3, true), true), 0);
+        assert_eq!(by_median(&five, Some(3.0), verdict(2, 6, 3, true), false), 0);
+    }
+
+    #[test]
+    fn a_level_that_does_not_predict_stops_no_trial_where_the_plan_asks_for_evidence() {
+        let plan = |by_evidence| {
+            let plan = serde_json::json!({"min_resource": 1, "max_resource": 8, "eta": 2, "by_evidence": by_evidence});
+            Ground::of_plan(serde_json::from_value(plan).unwrap())
+        };
+        let opposite = || {
+            let mut rungs = compared(&[5.0, 4.0, 3.0, 2.0, 1.0], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+            rungs.judged.insert((0, 1), vec![(0, Some(5.0)), (1, Some(4.0))]);
+            rungs
+        };
+        for (by_evidence, allowed, continues) in [(true, 3, true), (false, 1, false)] {
+            let (mut rungs, mut findings) = (opposite(), Findings::default());
+            let verdict = Verdict { rank: 2, seen: 3, allowed, continues };
+            let (value, average) = (Some(1.0), None);
+            let judged = Judged { trial: 9, bracket: 0, rung: 0, level: 1, value, average, verdict };
+            let mut ground = plan(by_evidence);
+            ground.log(9, 1.0);
+            rungs.judge(&ground, &judged, &mut findings);
+            assert_eq!(findings.count, 0, "{findings:?}");
+        }
     }
 }

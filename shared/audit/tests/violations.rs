@@ -1,6 +1,7 @@
 //! Each promise that the audit checks, broken in the rows of a real tuning: the audit names it.
 //!
-//! `stop.jsonl` and `promote.jsonl` are the rows of two tunings on one machine, with 10 training jobs each.
+//! `stop.jsonl` and `promote.jsonl` are the rows of two tunings on one machine, with 10 training jobs each. `faults.jsonl` has
+//! seventeen tunings of the simulator, with most kinds of facts and rulings: grants, kept instances, lost capacity, changed limits.
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 use audit::{AuditError, Report, audit};
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 const STOP: &str = include_str!("stop.jsonl");
 const PROMOTE: &str = include_str!("promote.jsonl");
+const FAULTS: &str = include_str!("faults.jsonl");
 
 /// A change of a ruling, and a part of the violation that it causes.
 type Case = (fn(&mut Value), &'static str);
@@ -109,6 +111,27 @@ fn real_tunings_keep_their_promises() {
         assert_eq!((report.steps, report.jobs, report.without_bill), (steps, jobs, 0));
         assert!(report.facts > steps && report.spent > 0 && report.actions > Some(20), "{report:?}");
     }
+}
+
+#[test]
+fn tunings_under_faults_keep_their_promises() {
+    let rows = rows(FAULTS);
+    let heads = rows.iter().filter(|row| text(row, "sk") == "HEAD");
+    let reports: Vec<Report> = heads
+        .map(|head| audit(text(head, "pk").strip_prefix("T#").unwrap(), &rows).unwrap())
+        .inspect(|report| assert_eq!(report.violations, []))
+        .collect();
+    let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum::<u64>();
+    let counts = [
+        sum(|report| report.steps),
+        sum(|report| report.facts),
+        sum(|report| report.rulings),
+        sum(|report| report.jobs),
+        sum(|report| report.without_bill),
+        sum(|report| report.actions.unwrap_or(0)),
+        sum(|report| report.spent),
+    ];
+    assert_eq!(counts, [480, 551, 283, 54, 1, 188, 4_305_786]);
 }
 
 #[test]
@@ -305,6 +328,19 @@ fn a_missing_step_is_found() {
     assert!(found.contains("P5: the last step is 131, and the head has 132"), "{found}");
     let found = violation(STOP, |rows| rows.retain(|row| !text(row, "sk").starts_with("JOB#000003")));
     assert!(found.contains("differ in whether these jobs are concluded: 3-0-1"), "{found}");
+}
+
+#[test]
+fn all_violations_are_counted_and_the_first_hundred_are_listed() {
+    let mut rows = rows(STOP);
+    for row in rows.iter_mut().filter(|row| text(row, "sk").starts_with("STEP#")) {
+        let mut step: Value = serde_json::from_str(text(row, "data")).unwrap();
+        step["at"] = json!(-step["n"].as_i64().unwrap());
+        row["data"]["S"] = json!(step.to_string());
+    }
+    let report = audited(&rows).unwrap();
+    // Each of the 132 steps but the first is before the one that it follows.
+    assert_eq!((report.violations.len(), report.violation_count), (100, 131));
 }
 
 /// P6: a rung never promotes more than it may, never a failure.

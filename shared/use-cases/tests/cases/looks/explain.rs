@@ -82,7 +82,10 @@ fn a_comparison_contains_only_the_trials_that_had_arrived() {
     let last = explained(&world, &arrived[7].0);
     let [compared] = comparisons(&last)[..] else { panic!("{last:?}") };
     // 0.7, 0.6, 0.55 and this one, because of equal values the later trial ranks lower.
-    assert_eq!(compared.rule, "rank 4 of 8 arrived trials; the best 2 of 8 continue, so this trial does not continue",);
+    assert_eq!(
+        compared.rule,
+        "rank 4 of 8 arrived trials; the best 2 of 8 continue, so this trial does not continue",
+    );
     let [judged] = of_kind(&last, Kind::Judged)[..] else { panic!("{last:?}") };
     assert_eq!(judged.says, format!("rung 0 at epoch 1: {}", compared.rule));
     assert_eq!(
