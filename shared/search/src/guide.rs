@@ -18,6 +18,9 @@ use crate::linear::IsCategory;
 use crate::process::{Process, Shape};
 use crate::warm::{Parent, WarmStart, WarmStartType};
 
+#[cfg(test)]
+mod tests;
+
 /// The most observations of a surrogate, and those of all surrogates: they bound the time of a draw.
 const OBSERVATIONS: usize = 96;
 const OBSERVATIONS_OF_ALL: usize = 240;
