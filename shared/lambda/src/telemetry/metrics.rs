@@ -40,16 +40,18 @@ pub struct Metric {
     pub meaning: &'static str,
 }
 
-const fn count(name: &'static str, emitted_by: &'static [&'static str], meaning: &'static str) -> Metric {
-    Metric { name, unit: Unit::Count, emitted_by, meaning }
-}
+/// Defines the metrics. A row has the constant, the name, the unit, the functions that emit it, and the meaning.
+macro_rules! metrics {
+    ($($constant:ident = $name:literal, $unit:ident, $emitted_by:expr, $meaning:literal;)*) => {
+        $(
+            #[doc = concat!("Metric `", $name, "`.")]
+            pub const $constant: Metric =
+                Metric { name: $name, unit: Unit::$unit, emitted_by: $emitted_by, meaning: $meaning };
+        )*
 
-const fn milliseconds(
-    name: &'static str,
-    emitted_by: &'static [&'static str],
-    meaning: &'static str,
-) -> Metric {
-    Metric { name, unit: Unit::Milliseconds, emitted_by, meaning }
+        /// All metrics.
+        pub const ALL: &[Metric] = &[$($constant),*];
+    };
 }
 
 const INGEST: &[&str] = &["job-events", "job-logs"];
@@ -59,155 +61,52 @@ const SWEEPER: &[&str] = &["sweeper"];
 const PERFORMERS: &[&str] = &["actuator", "sweeper"];
 const API: &[&str] = &["api"];
 
-/// Metric `FactsRecorded`.
-pub const FACTS_RECORDED: Metric = count("FactsRecorded", INGEST, "new facts");
-/// Metric `EventsIgnored`.
-pub const EVENTS_IGNORED: Metric = count(
-    "EventsIgnored",
-    INGEST,
-    "deliveries that concern no tuning of this stack; written with the next line, or every 100 deliveries",
-);
-/// Metric `EventsUnreadable`.
-pub const EVENTS_UNREADABLE: Metric = count(
-    "EventsUnreadable",
-    &["job-events", "job-logs", "decider", "actuator", "sweeper"],
-    "unreadable events and stream records",
-);
-/// Metric `LogLines`.
-pub const LOG_LINES: Metric = count("LogLines", &["job-logs"], "log lines with an objective value");
-/// Metric `StepsWritten`.
-pub const STEPS_WRITTEN: Metric = count("StepsWritten", DECIDER, "steps written");
-/// Metric `DecideFailed`.
-pub const DECIDE_FAILED: Metric = count(
-    "DecideFailed",
-    DECIDER,
-    "tunings of a batch that could not be decided; delivered again, unless the error is permanent",
-);
-/// Metric `FactAgeMs`.
-pub const FACT_AGE_MS: Metric = milliseconds(
-    "FactAgeMs",
-    DECIDER,
-    "for each step, the time from its oldest fact to the end of the invocation that wrote it",
-);
-/// Metric `TrialsStopped`.
-pub const TRIALS_STOPPED: Metric = count("TrialsStopped", DECIDER, "trials stopped at a rung");
-/// Metric `TrialsPromoted`.
-pub const TRIALS_PROMOTED: Metric =
-    count("TrialsPromoted", DECIDER, "trials that continued past a rung or were promoted");
-/// Metric `TuningsStarted`.
-pub const TUNINGS_STARTED: Metric = count("TuningsStarted", DECIDER, "tunings whose first step was written");
-/// Metric `TuningsEnded`.
-pub const TUNINGS_ENDED: Metric =
-    count("TuningsEnded", DECIDER, "tunings that ended, failed tunings included");
-/// Metric `TuningsFailed`.
-pub const TUNINGS_FAILED: Metric = count("TuningsFailed", DECIDER, "tunings that failed");
-/// Metric `CapNotices`.
-pub const CAP_NOTICES: Metric =
-    count("CapNotices", DECIDER, "times that a tuning or a month reached 50 %, 80 % or 100 % of its cap");
-/// Metric `MonthCapNotices`.
-pub const MONTH_CAP_NOTICES: Metric =
-    count("MonthCapNotices", DECIDER, "times that a month reached 80 % or 100 % of its cap");
-/// Metric `BudgetOverruns`.
-pub const BUDGET_OVERRUNS: Metric =
-    count("BudgetOverruns", DECIDER, "tunings with a job that cost more than its reservation");
-/// Metric `CapacityWaits`.
-pub const CAPACITY_WAITS: Metric =
-    count("CapacityWaits", DECIDER, "times that a tuning got no instances for ten minutes");
-/// Metric `ActionsPerformed`.
-pub const ACTIONS_PERFORMED: Metric = count("ActionsPerformed", PERFORMERS, "settled actions");
-/// Metric `ActionsDeferred`.
-pub const ACTIONS_DEFERRED: Metric = count("ActionsDeferred", PERFORMERS, "deferrals of an action");
-/// Metric `ActionsFailed`.
-pub const ACTIONS_FAILED: Metric = count(
-    "ActionsFailed",
-    ACTUATOR,
-    "actions of a batch that were not completed; delivered again, unless the error is permanent",
-);
-/// Metric `JobsStarted`.
-pub const JOBS_STARTED: Metric = count("JobsStarted", PERFORMERS, "training jobs started");
-/// Metric `JobsStopped`.
-pub const JOBS_STOPPED: Metric = count("JobsStopped", PERFORMERS, "training jobs ordered to stop");
-/// Metric `SweepMs`.
-pub const SWEEP_MS: Metric = milliseconds("SweepMs", SWEEPER, "duration of a sweep that had work");
-/// Metric `TuningsActive`.
-pub const TUNINGS_ACTIVE: Metric = count("TuningsActive", SWEEPER, "active tunings visited by a sweep");
-/// Metric `ActionsLeft`.
-pub const ACTIONS_LEFT: Metric =
-    count("ActionsLeft", SWEEPER, "due actions and silent jobs left to the next sweep");
-/// Metric `TuningsStuck`.
-pub const TUNINGS_STUCK: Metric =
-    count("TuningsStuck", SWEEPER, "tunings with undecided facts and no step for ten minutes");
-/// Metric `ActionsMissed`.
-pub const ACTIONS_MISSED: Metric = count(
-    "ActionsMissed",
-    SWEEPER,
-    "unclaimed actions, except starts, at least 15 seconds after their order; log reads: two minutes",
-);
-/// Metric `SweepFailed`.
-pub const SWEEP_FAILED: Metric = count(
-    "SweepFailed",
-    SWEEPER,
-    "tunings and listed jobs that a sweep failed to read or write, failed listings, failed sweeps",
-);
-/// Metric `EventsMissed`.
-pub const EVENTS_MISSED: Metric = count(
-    "EventsMissed",
-    SWEEPER,
-    "silent training jobs with a state that no event had delivered within a minute",
-);
-/// Metric `DeliveriesMissed`.
-pub const DELIVERIES_MISSED: Metric = count(
-    "DeliveriesMissed",
-    SWEEPER,
-    "silent training jobs with such a state, or with values that no log batch had delivered within four minutes",
-);
-/// Metric `OrphansStopped`.
-pub const ORPHANS_STOPPED: Metric = count(
-    "OrphansStopped",
-    SWEEPER,
-    "running training jobs of this stack that a sweep stopped, because no decision had ordered them",
-);
-/// Metric `TrainingServiceCalls`.
-pub const TRAINING_SERVICE_CALLS: Metric =
-    count("TrainingServiceCalls", SWEEPER, "calls of a sweep to SageMaker and CloudWatch Logs");
-/// Metric `RequestsRefused`.
-pub const REQUESTS_REFUSED: Metric = count("RequestsRefused", API, "rejected requests");
-
-/// All metrics.
-pub const ALL: [Metric; 32] = [
-    FACTS_RECORDED,
-    EVENTS_IGNORED,
-    EVENTS_UNREADABLE,
-    LOG_LINES,
-    STEPS_WRITTEN,
-    DECIDE_FAILED,
-    FACT_AGE_MS,
-    TRIALS_STOPPED,
-    TRIALS_PROMOTED,
-    TUNINGS_STARTED,
-    TUNINGS_ENDED,
-    TUNINGS_FAILED,
-    CAP_NOTICES,
-    MONTH_CAP_NOTICES,
-    BUDGET_OVERRUNS,
-    CAPACITY_WAITS,
-    ACTIONS_PERFORMED,
-    ACTIONS_DEFERRED,
-    ACTIONS_FAILED,
-    JOBS_STARTED,
-    JOBS_STOPPED,
-    SWEEP_MS,
-    TUNINGS_ACTIVE,
-    ACTIONS_LEFT,
-    TUNINGS_STUCK,
-    ACTIONS_MISSED,
-    SWEEP_FAILED,
-    EVENTS_MISSED,
-    DELIVERIES_MISSED,
-    ORPHANS_STOPPED,
-    TRAINING_SERVICE_CALLS,
-    REQUESTS_REFUSED,
-];
+metrics! {
+    FACTS_RECORDED = "FactsRecorded", Count, INGEST, "new facts";
+    EVENTS_IGNORED = "EventsIgnored", Count, INGEST,
+        "deliveries that concern no tuning of this stack; written with the next line, or every 100 deliveries";
+    EVENTS_UNREADABLE = "EventsUnreadable", Count, &["job-events", "job-logs", "decider", "actuator", "sweeper"],
+        "unreadable events and stream records";
+    LOG_LINES = "LogLines", Count, &["job-logs"], "log lines with an objective value";
+    STEPS_WRITTEN = "StepsWritten", Count, DECIDER, "steps written";
+    DECIDE_FAILED = "DecideFailed", Count, DECIDER,
+        "tunings of a batch that could not be decided; delivered again, unless the error is permanent";
+    FACT_AGE_MS = "FactAgeMs", Milliseconds, DECIDER,
+        "for each step, the time from its oldest fact to the end of the invocation that wrote it";
+    TRIALS_STOPPED = "TrialsStopped", Count, DECIDER, "trials stopped at a rung";
+    TRIALS_PROMOTED = "TrialsPromoted", Count, DECIDER, "trials that continued past a rung or were promoted";
+    TUNINGS_STARTED = "TuningsStarted", Count, DECIDER, "tunings whose first step was written";
+    TUNINGS_ENDED = "TuningsEnded", Count, DECIDER, "tunings that ended, failed tunings included";
+    TUNINGS_FAILED = "TuningsFailed", Count, DECIDER, "tunings that failed";
+    CAP_NOTICES = "CapNotices", Count, DECIDER,
+        "times that a tuning or a month reached 50 %, 80 % or 100 % of its cap";
+    MONTH_CAP_NOTICES = "MonthCapNotices", Count, DECIDER, "times that a month reached 80 % or 100 % of its cap";
+    BUDGET_OVERRUNS = "BudgetOverruns", Count, DECIDER, "tunings with a job that cost more than its reservation";
+    CAPACITY_WAITS = "CapacityWaits", Count, DECIDER, "times that a tuning got no instances for ten minutes";
+    ACTIONS_PERFORMED = "ActionsPerformed", Count, PERFORMERS, "settled actions";
+    ACTIONS_DEFERRED = "ActionsDeferred", Count, PERFORMERS, "deferrals of an action";
+    ACTIONS_FAILED = "ActionsFailed", Count, ACTUATOR,
+        "actions of a batch that were not completed; delivered again, unless the error is permanent";
+    JOBS_STARTED = "JobsStarted", Count, PERFORMERS, "training jobs started";
+    JOBS_STOPPED = "JobsStopped", Count, PERFORMERS, "training jobs ordered to stop";
+    SWEEP_MS = "SweepMs", Milliseconds, SWEEPER, "duration of a sweep that had work";
+    TUNINGS_ACTIVE = "TuningsActive", Count, SWEEPER, "active tunings visited by a sweep";
+    ACTIONS_LEFT = "ActionsLeft", Count, SWEEPER, "due actions and silent jobs left to the next sweep";
+    TUNINGS_STUCK = "TuningsStuck", Count, SWEEPER, "tunings with undecided facts and no step for ten minutes";
+    ACTIONS_MISSED = "ActionsMissed", Count, SWEEPER,
+        "unclaimed actions, except starts, at least 15 seconds after their order; log reads: two minutes";
+    SWEEP_FAILED = "SweepFailed", Count, SWEEPER,
+        "tunings and listed jobs that a sweep failed to read or write, failed listings, failed sweeps";
+    EVENTS_MISSED = "EventsMissed", Count, SWEEPER,
+        "silent training jobs with a state that no event had delivered within a minute";
+    DELIVERIES_MISSED = "DeliveriesMissed", Count, SWEEPER,
+        "silent training jobs with such a state, or with values that no log batch had delivered within four minutes";
+    ORPHANS_STOPPED = "OrphansStopped", Count, SWEEPER,
+        "running training jobs of this stack that a sweep stopped, because no decision had ordered them";
+    TRAINING_SERVICE_CALLS = "TrainingServiceCalls", Count, SWEEPER,
+        "calls of a sweep to SageMaker and CloudWatch Logs";
+    REQUESTS_REFUSED = "RequestsRefused", Count, API, "rejected requests";
+}
 
 /// Values of metrics, for one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
