@@ -165,13 +165,7 @@ pub(crate) enum Due {
     Now(Box<ActionRow>),
 }
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Performs action `action` of tuning `id` if it is due.
     pub async fn perform(&self, id: &str, action: &str) -> Result<Performed, StoreError> {
         self.perform_due(id, self.due(id, action).await?, LOG_PAGES_MAX).await

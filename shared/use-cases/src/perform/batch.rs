@@ -56,13 +56,7 @@ pub struct ActionResult {
 /// A batch of new action rows. Each part is one action.
 pub type ActionBatch = Batch<ActionResult>;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Performs a batch of stream records of new action rows while `has_time` returns true. `batch` receives the results
     /// and the records to deliver again. Actions that cost money while they wait come first.
     pub async fn handle(

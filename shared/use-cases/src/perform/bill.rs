@@ -11,13 +11,7 @@ use crate::ports::training::{Description, JobLogs, TrainingJobs};
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Reads a bill. The first description that shows one settles the job's money.
     pub(super) async fn bill(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
         let name = training_job_name(id, job);

@@ -66,13 +66,7 @@ impl Announcement {
     }
 }
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Publishes an event. The error is the reason why it was not published.
     pub(crate) async fn publish(&self, id: &str, announcement: Announcement) -> Result<(), String> {
         let (detail_type, detail) = match announcement {

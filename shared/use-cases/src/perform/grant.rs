@@ -26,13 +26,7 @@ const TURN: Millis = Millis::from_seconds(180);
 /// Index of the fact in the transaction. The rows of months follow.
 const FACT_WRITE: usize = 0;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Grants `wanted`. If the month has less left, grants what is left if that is at least `least`, and otherwise
     /// nothing.
     pub(super) async fn grant(

@@ -29,13 +29,7 @@ pub(crate) struct Log<'a, T, J, B, C> {
     pub(crate) job: JobKey,
 }
 
-impl<T, J, B, C> Log<'_, T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Log<'_, T, J, B, C> {
     /// Reads the metric lines since `from`, in at most `pages` pages.
     pub(crate) async fn since(&self, from: Time, pages: usize) -> Result<Read, TrainingJobsError> {
         let Excerpt { facts, whole, search, .. } = self.excerpt(from, pages).await;

@@ -21,13 +21,7 @@ pub const CAPACITY_ALARM: &str = "Hyperband Tuning Job Capacity Alarm";
 /// Detail type of the cost alarms.
 pub const COST_ALARM: &str = "Hyperband Tuning Job Cost Alarm";
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     pub(super) async fn notice(&self, id: &str, row: &ActionRow) -> Result<Outcome, StoreError> {
         let Some(loaded) = self.store.load(id).await? else { return Ok(Outcome::Done(Vec::new())) };
         let ended = matches!(row.order, Order::Notice(NoticeOrder::TuningEnded { .. }));

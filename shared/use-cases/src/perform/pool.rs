@@ -16,13 +16,7 @@ use crate::ports::training::{Description, JobLogs, TrainingJobs, TrainingJobsErr
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Reads the state of the instances kept after `job`. With `last`, retries until they are released.
     pub(super) async fn read_pool(
         &self,

@@ -21,13 +21,7 @@ const WHOLE_LOG_TRIES: i64 = 6;
 /// Why the actuator does not read a long log in a batch of new actions.
 const LEFT_TO_SWEEPER: &str = "the log is long: the sweeper reads it";
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Reads at most `pages` pages of the log of a job that was ordered and ended at the times of `life`. `tries`
     /// counts the tries, this one included. `at_once` is whether the program failed or was stopped.
     pub(super) async fn read_rest(

@@ -15,13 +15,7 @@ use crate::ports::training::{JobLogs, TrainingJobs};
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// Reads at most `pages` pages of the log.
     pub(super) async fn check_silence(
         &self,

@@ -20,13 +20,7 @@ use crate::store::StoreError;
 /// since the waits between them grow to five minutes.
 const UNSURE_TRIES_MAX: i64 = 300;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     /// `earlier` is the end of the previous try's claim.
     pub(super) async fn start(
         &self,

@@ -11,13 +11,7 @@ use crate::ports::training::{JobLogs, TrainingJobs, TrainingJobsError};
 use crate::ports::{Bus, Timer};
 use crate::store::StoreError;
 
-impl<T, J, B, C> Actuator<T, J, B, C>
-where
-    T: Table,
-    J: TrainingJobs + JobLogs,
-    B: Bus,
-    C: Timer,
-{
+impl<T: Table, J: TrainingJobs + JobLogs, B: Bus, C: Timer> Actuator<T, J, B, C> {
     pub(super) async fn stop(&self, id: &str, job: JobKey) -> Result<Outcome, StoreError> {
         let accepted = || vec![self.fact(format!("stop-accepted#{job}"), Fact::StopAccepted { job })];
         let asked = self.clock.now();
