@@ -92,12 +92,8 @@ pub struct TuningBase {
     #[schemars(with = "f64")]
     pub modified_ms: i64,
     /// Time of its end; in JSON, seconds since the epoch. `None` while it runs.
-    #[serde(
-        rename = "HyperParameterTuningEndTime",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "HyperParameterTuningEndTime")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub ended_ms: Option<i64>,
     /// Training jobs by status; `None` if the tuning job is unreadable.
@@ -171,12 +167,8 @@ pub struct CompletionDetails {
     #[serde(rename = "NumberOfTrainingJobsObjectiveNotImproving")]
     pub not_improving: u32,
     /// Time of the end of a tuning job that has converged; in JSON, seconds since the epoch.
-    #[serde(
-        rename = "ConvergenceDetectedTime",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "ConvergenceDetectedTime")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub converged_ms: Option<i64>,
 }
@@ -256,12 +248,8 @@ pub struct WaitingFor {
     #[schemars(with = "f64")]
     pub since_ms: i64,
     /// Earliest time of the next attempt, if it is known; in JSON, seconds since the epoch.
-    #[serde(
-        rename = "NextAttempt",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "NextAttempt")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub next_attempt_ms: Option<i64>,
     /// The latest answer of the service.
@@ -304,12 +292,8 @@ pub struct Totals {
     #[serde(default, skip_serializing_if = "is_false")]
     pub paused: bool,
     /// Since when it is paused; in JSON, seconds since the epoch.
-    #[serde(
-        rename = "PausedSince",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "PausedSince")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub paused_since_ms: Option<i64>,
     /// Reason of the end.

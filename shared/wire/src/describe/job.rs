@@ -25,21 +25,13 @@ pub struct TrainingJobSummary {
     #[schemars(with = "f64")]
     pub created_ms: i64,
     /// Time when training and billing began; in JSON, seconds since the epoch.
-    #[serde(
-        rename = "TrainingStartTime",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "TrainingStartTime")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub started_ms: Option<i64>,
     /// Time when training and billing ended; in JSON, seconds since the epoch.
-    #[serde(
-        rename = "TrainingEndTime",
-        with = "optional_seconds",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "TrainingEndTime")]
+    #[serde(with = "optional_seconds", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<f64>")]
     pub ended_ms: Option<i64>,
     /// `TrainingJobStatus`.
