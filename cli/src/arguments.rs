@@ -167,7 +167,6 @@ pub(crate) struct Place {
     pub(crate) data_dir: PathBuf,
 }
 
-/// `submit`.
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
@@ -199,7 +198,6 @@ pub(crate) struct Submit {
     pub(crate) output: Output,
 }
 
-/// `watch`.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Name of the tuning
@@ -214,7 +212,6 @@ pub(crate) struct Watch {
     pub(crate) output: Output,
 }
 
-/// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
@@ -256,7 +253,6 @@ pub(crate) struct Run {
     pub(crate) output: Output,
 }
 
-/// `plan`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
@@ -273,7 +269,6 @@ pub(crate) struct Plan {
     pub(crate) output: Output,
 }
 
-/// `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input
@@ -293,7 +288,6 @@ pub(crate) struct Check {
     pub(crate) output: Output,
 }
 
-/// `list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -315,7 +309,6 @@ pub(crate) struct Named<P: Args> {
     pub(crate) output: Output,
 }
 
-/// `audit`.
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     /// Name of the tuning [default: all tunings]
@@ -330,7 +323,6 @@ pub(crate) struct Audit {
     pub(crate) output: Output,
 }
 
-/// `model`.
 #[derive(Debug, Args)]
 pub(crate) struct Model {
     /// New folder to copy the model to
@@ -340,7 +332,6 @@ pub(crate) struct Model {
     pub(crate) tuning: Named<Source>,
 }
 
-/// `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -349,7 +340,6 @@ pub(crate) struct Explain {
     pub(crate) trial: String,
 }
 
-/// `stop`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["name", "all"])))]
 pub(crate) struct Stop {
@@ -368,7 +358,6 @@ pub(crate) struct Stop {
     pub(crate) output: Output,
 }
 
-/// `delete`.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     /// Skip the confirmation; required outside a terminal
@@ -378,7 +367,6 @@ pub(crate) struct Delete {
     pub(crate) tuning: Named<Source>,
 }
 
-/// `report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Name of the tuning

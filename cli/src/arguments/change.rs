@@ -12,7 +12,6 @@ use wire::request::micro_usd_down;
 
 use super::{Named, Source};
 
-/// `change`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("limits").required(true).multiple(true).args(["max_cost", "max_parallel", "pause", "resume"])))]
 pub(crate) struct Change {

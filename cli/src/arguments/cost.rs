@@ -36,7 +36,6 @@ Examples:
 /// Value of `--month` without a value.
 const THIS_MONTH: &str = "now";
 
-/// `cost`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["name", "month"])))]
 pub(crate) struct Cost {

@@ -29,7 +29,6 @@ const STACK_OPTIONS: [&str; 10] = [
     "interval",
 ];
 
-/// `doctor`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("subnet_use").args(["security_groups", "before"]).multiple(true)))]
 pub(crate) struct Doctor {

@@ -11,7 +11,6 @@ Examples:
   hyperband export xgb-1 > trials.csv
   hyperband export xgb-1 --format jsonl -o trials.jsonl";
 
-/// `export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Name of the tuning

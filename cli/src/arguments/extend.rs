@@ -18,7 +18,6 @@ Examples:
   hyperband extend xgb-1 --jobs 20 --max-cost 5 --name xgb-longer
   hyperband extend xgb-1 --jobs 20 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com";
 
-/// `extend`.
 #[derive(Debug, Args)]
 pub(crate) struct Extend {
     /// Name of the ended tuning

@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use crate::init::Range;
 
-/// `init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
     /// Hyperparameters to tune, see below

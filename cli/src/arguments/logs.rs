@@ -19,7 +19,6 @@ Examples:
   hyperband logs xgb-1 xgb-1-3fa1c2-7-0-1 --host algo-2 --data-dir /tmp/tuning
   hyperband logs xgb-1 --endpoint https://abc123.execute-api.eu-west-1.amazonaws.com --output json | jq -r .line";
 
-/// `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     /// Name of the tuning

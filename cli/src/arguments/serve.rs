@@ -45,7 +45,6 @@ Examples:
   AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8081 aws sagemaker list-hyper-parameter-tuning-jobs
   curl http://127.0.0.1:8081/tuning-jobs";
 
-/// `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     /// Training program and its arguments
@@ -73,7 +72,6 @@ pub(crate) struct Serve {
     pub(crate) output: Output,
 }
 
-/// `proxy`.
 #[derive(Debug, Args)]
 pub(crate) struct Proxy {
     #[command(flatten)]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-/// `simulate`.
 #[derive(Debug, Args)]
 pub(crate) struct Simulate {
     /// JSON file with a CreateHyperParameterTuningJob request, or `-` for standard input

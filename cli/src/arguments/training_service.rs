@@ -29,7 +29,6 @@ Examples:
       --logs-endpoint http://127.0.0.1:4566 -- python3 train.py
   AWS_ENDPOINT_URL_SAGEMAKER=http://127.0.0.1:8321 aws sagemaker list-training-jobs";
 
-/// `training-service`.
 #[derive(Debug, Args)]
 pub(crate) struct TrainingService {
     /// Training program and its arguments
