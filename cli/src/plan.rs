@@ -149,35 +149,33 @@ impl Outlook {
 
     fn cap_too_low(&self, brackets: &Brackets) -> Option<Warning> {
         let (cost, cap) = (self.cost(&brackets.own)?, self.cap?);
-        (cost > cap).then(|| {
-            Warning::new(
-                Code::CapEndsEarly,
-                format!(
-                    "The tuning will end early: its expected cost of {} exceeds the cap of {}.",
-                    usd(cost),
-                    usd(cap)
-                ),
-                "Raise MaxCostUsd, or lower MaxNumberOfTrainingJobs or MaxResource.",
-            )
-        })
+        Warning::when(
+            cost > cap,
+            Code::CapEndsEarly,
+            format!(
+                "The tuning will end early: its expected cost of {} exceeds the cap of {}.",
+                usd(cost),
+                usd(cap)
+            ),
+            "Raise MaxCostUsd, or lower MaxNumberOfTrainingJobs or MaxResource.",
+        )
     }
 
     fn startup_too_long(&self, brackets: &Brackets) -> Option<Warning> {
         let training = u64::from(brackets.plan.max_resource()).saturating_mul(self.epoch_ms?);
-        (self.startup_ms > training).then(|| {
-            Warning::new(
-                Code::StartupAboveTraining,
-                format!(
-                    "A start-up of {} s is longer than the training of all {} epochs, {} s: each trial pays for a \
-                     start-up, so stopping trials early saves little.",
-                    self.startup_ms.div_ceil(1_000),
-                    brackets.plan.max_resource(),
-                    training.div_ceil(1_000),
-                ),
-                "Set Strategy to Bayesian or Random, or raise MinResource. KeepAlivePeriodInSeconds shortens start-ups \
-                 of on-demand jobs.",
-            )
-        })
+        Warning::when(
+            self.startup_ms > training,
+            Code::StartupAboveTraining,
+            format!(
+                "A start-up of {} s is longer than the training of all {} epochs, {} s: each trial pays for a \
+                 start-up, so stopping trials early saves little.",
+                self.startup_ms.div_ceil(1_000),
+                brackets.plan.max_resource(),
+                training.div_ceil(1_000),
+            ),
+            "Set Strategy to Bayesian or Random, or raise MinResource. KeepAlivePeriodInSeconds shortens start-ups \
+             of on-demand jobs.",
+        )
     }
 
     /// Returns a warning for each training job definition whose time limit is too short for all epochs.
@@ -221,18 +219,17 @@ impl Outlook {
 fn other_at_submission(brackets: &Brackets) -> Option<Warning> {
     let Brackets { execution, submitted, .. } = *brackets;
     let Times { startup_ms, epoch_ms } = Times::ASSUMED;
-    (execution != submitted).then(|| {
-        Warning::new(
-            Code::RungExecutionDiffers,
-            format!(
-                "With these times RungExecution Auto is {execution:?}. The controller does not know them. It assumes {} s \
-                 per start-up and {} s per epoch, and chooses {submitted:?}.",
-                startup_ms.div_ceil(1_000),
-                epoch_ms.div_ceil(1_000),
-            ),
-            format!("Set Controller.RungExecution to {execution:?}."),
-        )
-    })
+    Warning::when(
+        execution != submitted,
+        Code::RungExecutionDiffers,
+        format!(
+            "With these times RungExecution Auto is {execution:?}. The controller does not know them. It assumes {} s \
+             per start-up and {} s per epoch, and chooses {submitted:?}.",
+            startup_ms.div_ceil(1_000),
+            epoch_ms.div_ceil(1_000),
+        ),
+        format!("Set Controller.RungExecution to {execution:?}."),
+    )
 }
 
 /// Returns a warning if no trials are compared: the training jobs are too few, or no rung fits into the range of epochs.
@@ -247,17 +244,16 @@ pub(crate) fn compares_nothing(request: &Request) -> Option<Warning> {
     if !compares(&whole) {
         let (least, max) = (range.min_resource, plan.max_resource());
         let highest = max.checked_div(plan.eta()).unwrap_or(0).max(1);
-        return (max > 1).then(|| {
-            Warning::new(
-                Code::NoRungBeforeEnd,
-                format!(
-                    "No rung fits between MinResource {least} and MaxResource {max}, since ReductionFactor is {}: no \
-                     trial is stopped early.",
-                    plan.eta()
-                ),
-                format!("Set MinResource to {highest} or less, or a lower ReductionFactor."),
-            )
-        });
+        return Warning::when(
+            max > 1,
+            Code::NoRungBeforeEnd,
+            format!(
+                "No rung fits between MinResource {least} and MaxResource {max}, since ReductionFactor is {}: no trial \
+                 is stopped early.",
+                plan.eta()
+            ),
+            format!("Set MinResource to {highest} or less, or a lower ReductionFactor."),
+        );
     }
     let least = plan.eta().saturating_add(u32::from(request.refits()));
     Some(Warning::new(
@@ -273,22 +269,21 @@ pub(crate) fn cap_admits(request: &Request) -> Option<Warning> {
     let (cap, worst) = (request.cap().ok()??, worst_case(&definition)?);
     let own = request.definitions().nth(definition.job.size(definition.dearest()).index()).unwrap_or(request);
     let (at_once, parallel) = (cap.0.checked_div(worst.0)?, u64::from(definition.limits.max_parallel));
-    (at_once < parallel).then(|| {
-        let warning = Warning::new(
-            Code::CapAdmitsFewerJobs,
-            format!(
-                "At first only {at_once} of {parallel} training jobs can run in parallel: each job reserves its \
-                 worst-case cost of {}, and the cap is {}.",
-                usd(worst),
-                usd(cap)
-            ),
-            format!(
-                "Set StoppingCondition.{} to the seconds that a job needs, or raise MaxCostUsd.",
-                own.longest_limit()
-            ),
-        );
-        warning.of_definition(own.own_name())
-    })
+    let warning = Warning::when(
+        at_once < parallel,
+        Code::CapAdmitsFewerJobs,
+        format!(
+            "At first only {at_once} of {parallel} training jobs can run in parallel: each job reserves its \
+             worst-case cost of {}, and the cap is {}.",
+            usd(worst),
+            usd(cap)
+        ),
+        format!(
+            "Set StoppingCondition.{} to the seconds that a job needs, or raise MaxCostUsd.",
+            own.longest_limit()
+        ),
+    )?;
+    Some(warning.of_definition(own.own_name()))
 }
 
 /// Returns how many jobs the cap pays at once, on average: the limit of a job is near the time that it needs, once the

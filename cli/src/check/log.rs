@@ -367,26 +367,24 @@ impl Findings {
                 format!("Set Controller.EpochBase to {wanted}."),
             ));
         }
-        (base == 0 && least == 1 && epochs.decreased == 0).then(|| {
-            Warning::new(
-                Code::EpochAboveBase,
-                "The log counts epochs from 1, but the request from 0: each epoch would count as the next one.",
-                "Set Controller.EpochBase to 1.",
-            )
-        })
+        Warning::when(
+            base == 0 && least == 1 && epochs.decreased == 0,
+            Code::EpochAboveBase,
+            "The log counts epochs from 1, but the request from 0: each epoch would count as the next one.",
+            "Set Controller.EpochBase to 1.",
+        )
     }
 
     /// Warns of an objective that is logged once: Hyperband compares intermediate values.
     fn single_value(&self, found: &Found) -> Option<Warning> {
-        (self.compares_epochs && found.matched == 1 && self.lines > 1).then(|| {
-            Warning::new(
-                Code::ObjectiveOnceInLog,
-                format!(
-                    "Only one line of the log has a value of '{}': Hyperband cannot stop bad trials early.",
-                    found.name
-                ),
-                "Print the objective after every epoch, or use Strategy Random.",
-            )
-        })
+        Warning::when(
+            self.compares_epochs && found.matched == 1 && self.lines > 1,
+            Code::ObjectiveOnceInLog,
+            format!(
+                "Only one line of the log has a value of '{}': Hyperband cannot stop bad trials early.",
+                found.name
+            ),
+            "Print the objective after every epoch, or use Strategy Random.",
+        )
     }
 }

@@ -97,16 +97,15 @@ fn linear(name: &str, min: f64, max: f64) -> Option<Warning> {
             "Set ScalingType to Logarithmic.",
         ));
     }
-    (rate && min <= 0.0 && max > 0.0).then(|| {
-        Warning::new(
-            Code::LinearRate,
-            format!(
-                "'{name}' looks like a learning rate or a penalty, but its range from {min} has a linear scale: small \
-                 values are rarely sampled."
-            ),
-            "Set MinValue above 0 and ScalingType to Logarithmic.",
-        )
-    })
+    Warning::when(
+        rate && min <= 0.0 && max > 0.0,
+        Code::LinearRate,
+        format!(
+            "'{name}' looks like a learning rate or a penalty, but its range from {min} has a linear scale: small \
+             values are rarely sampled."
+        ),
+        "Set MinValue above 0 and ScalingType to Logarithmic.",
+    )
 }
 
 /// Converts an integer, clamped to 32 bits. That is precise enough for a ratio.
