@@ -257,33 +257,7 @@ impl Fact {
 
     /// Returns why the training service refused to start a job, if it did.
     pub fn refusal(&self) -> Option<&str> {
-        match self {
-            Self::StartRefused { message, .. } => Some(message),
-            Self::TuningSubmitted
-            | Self::StopRequested
-            | Self::LimitsChanged { .. }
-            | Self::TimePassed
-            | Self::JobStateChanged { .. }
-            | Self::MetricsLogged { .. }
-            | Self::LogProblemSeen { .. }
-            | Self::FinalMetricsSeen { .. }
-            | Self::JobDescribed { .. }
-            | Self::BillsConfirmed { .. }
-            | Self::LogRead { .. }
-            | Self::RestRead { .. }
-            | Self::SilenceSeen { .. }
-            | Self::JobStarted { .. }
-            | Self::JobSeen { .. }
-            | Self::JobNeverStarted { .. }
-            | Self::StopAccepted { .. }
-            | Self::JobStopRequested { .. }
-            | Self::BudgetGranted { .. }
-            | Self::GrantReturned { .. }
-            | Self::PoolSeen { .. }
-            | Self::PoolOver { .. }
-            | Self::ActionDeferred { .. }
-            | Self::NoticeGiven { .. } => None,
-        }
+        if let Self::StartRefused { message, .. } = self { Some(message) } else { None }
     }
 
     /// Returns all jobs that the fact is about: those whose bills it confirms, or [`Self::job`].
