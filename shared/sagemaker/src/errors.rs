@@ -19,45 +19,21 @@ const IN_STATUS: &str = "in status ";
 const STOPPED: [&str; 5] = ["Completed", "Failed", "Stopped", "Stopping", "Deleting"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Call {
+pub(crate) enum Call {
     Create,
     Stop,
-    /// Another call for one job or its log.
+    /// Another call for one job or its log. A log does not exist before its first line.
     OfJob,
     /// A call for no particular job.
     List,
 }
 
-/// Classifies an error of `CreateTrainingJob`.
-pub(crate) fn create<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
+/// Classifies an error of a call.
+pub(crate) fn of<E>(call: Call, error: &SdkError<E, HttpResponse>) -> TrainingJobsError
 where
     E: ProvideErrorMetadata + Error + 'static,
 {
-    classify(Call::Create, Failure::of(error))
-}
-
-/// Classifies an error of `StopTrainingJob`.
-pub(crate) fn stop<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
-where
-    E: ProvideErrorMetadata + Error + 'static,
-{
-    classify(Call::Stop, Failure::of(error))
-}
-
-/// Classifies an error of another call for one job or its log. A log does not exist before its first line.
-pub(crate) fn of_job<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
-where
-    E: ProvideErrorMetadata + Error + 'static,
-{
-    classify(Call::OfJob, Failure::of(error))
-}
-
-/// Classifies an error of a listing.
-pub(crate) fn of_list<E>(error: &SdkError<E, HttpResponse>) -> TrainingJobsError
-where
-    E: ProvideErrorMetadata + Error + 'static,
-{
-    classify(Call::List, Failure::of(error))
+    classify(call, Failure::of(error))
 }
 
 fn classify(call: Call, failure: Failure) -> TrainingJobsError {

@@ -25,7 +25,7 @@ impl TrainingJobListing for SageMaker {
             .creation_time_after(before(from))
             .max_results(PAGE_JOBS)
             .set_next_token(page.map(str::to_owned));
-        let answer = call.send().await.map_err(|error| errors::of_list(&error))?;
+        let answer = call.send().await.map_err(|error| errors::of(errors::Call::List, &error))?;
         let jobs = answer.training_job_summaries().iter().filter_map(|job| {
             let (name, created) = (job.training_job_name()?, job.creation_time().and_then(time)?);
             (created >= from).then(|| Listed { name: name.to_owned(), created })

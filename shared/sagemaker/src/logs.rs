@@ -28,7 +28,7 @@ impl JobLogs for SageMaker {
             .log_stream_name_prefix(format!("{name}/{host}-"))
             .start_time(from.0.max(0))
             .set_next_token(page.map(str::to_owned));
-        let answer = call.send().await.map_err(|error| errors::of_job(&error))?;
+        let answer = call.send().await.map_err(|error| errors::of(errors::Call::OfJob, &error))?;
         let mut items: Vec<LogLine> = answer.events().iter().filter_map(line).collect();
         // Pages are in order of time; lines of the same time are in order of their IDs.
         items.sort_by(|a, b| (a.timestamp, &a.id).cmp(&(b.timestamp, &b.id)));
