@@ -33,7 +33,7 @@ pub enum Run {
 }
 
 /// What facts show of a job that the service has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Trace {
     /// The latest state and when the job entered it; `None` before the first one.
     pub phase: Option<(Time, JobPhase)>,
@@ -93,17 +93,7 @@ impl Run {
 
 impl Trace {
     fn new(ordered: Time) -> Self {
-        Self {
-            phase: None,
-            seen_at: ordered,
-            overdue_since: None,
-            started: None,
-            ended: None,
-            instances_at: None,
-            interrupted_at: None,
-            idle: Millis::ZERO,
-            interruptions: 0,
-        }
+        Self { seen_at: ordered, ..Self::default() }
     }
 
     /// Records a sign of life.
