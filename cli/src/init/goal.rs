@@ -2,45 +2,10 @@
 
 use crate::arguments::Goal;
 
-const MINIMIZE: &[&str] = &[
-    "loss",
-    "logloss",
-    "error",
-    "err",
-    "rmse",
-    "mse",
-    "mae",
-    "mape",
-    "rmsle",
-    "nll",
-    "perplexity",
-    "ppl",
-    "wer",
-    "cer",
-    "deviance",
-    "brier",
-];
-const MAXIMIZE: &[&str] = &[
-    "accuracy",
-    "acc",
-    "auc",
-    "aucpr",
-    "auroc",
-    "f1",
-    "r2",
-    "precision",
-    "recall",
-    "map",
-    "ndcg",
-    "bleu",
-    "rouge",
-    "iou",
-    "dice",
-    "score",
-    "reward",
-    "kappa",
-    "mcc",
-];
+const MINIMIZE: &str = "\
+    loss logloss error err rmse mse mae mape rmsle nll perplexity ppl wer cer deviance brier";
+const MAXIMIZE: &str = "\
+    accuracy acc auc aucpr auroc f1 r2 precision recall map ndcg bleu rouge iou dice score reward kappa mcc";
 /// Words that count within a longer word, such as `mlogloss` and `balancedaccuracy`.
 const WITHIN: &[&str] = &["loss", "error", "rmse", "accuracy", "score"];
 const VALIDATION: &[&str] = &["val", "valid", "validation", "dev", "eval", "test", "holdout"];
@@ -48,9 +13,9 @@ const VALIDATION: &[&str] = &["val", "valid", "validation", "dev", "eval", "test
 /// Returns the direction of a metric; `None` if its name does not show it.
 pub(super) fn guess(metric: &str) -> Option<Goal> {
     let words = words(metric);
-    let has = |known: &[&str]| {
-        known.iter().any(|known| {
-            words.iter().any(|word| word == known || (WITHIN.contains(known) && word.contains(known)))
+    let has = |known: &str| {
+        known.split(' ').any(|known| {
+            words.iter().any(|word| word == known || (WITHIN.contains(&known) && word.contains(known)))
         })
     };
     match (has(MINIMIZE), has(MAXIMIZE)) {

@@ -28,39 +28,9 @@ const NAMED: &str = r#"([A-Za-z_][\w./@-]*)["']?\s*[=:]\s*["']?[-+]?\.?[0-9]"#;
 /// A name with a decimal number after a space, as in `acc 0.9`.
 const SPACED: &str = r"([A-Za-z_][\w./@-]*)\s+[-+]?(?:[0-9]*\.[0-9]|[0-9]+e-?[0-9])";
 /// Words of numbers that are no metrics.
-const OTHERS: &[&str] = &[
-    "epoch",
-    "epochs",
-    "step",
-    "steps",
-    "iter",
-    "iters",
-    "iteration",
-    "iterations",
-    "round",
-    "batch",
-    "time",
-    "seconds",
-    "sec",
-    "s",
-    "ms",
-    "elapsed",
-    "eta",
-    "lr",
-    "learning",
-    "rate",
-    "seed",
-    "size",
-    "total",
-    "version",
-    "port",
-    "gpu",
-    "mem",
-    "memory",
-    "samples",
-    "speed",
-    "throughput",
-];
+const OTHERS: &str = "\
+    epoch epochs step steps iter iters iteration iterations round batch time seconds sec s ms elapsed \
+    eta lr learning rate seed size total version port gpu mem memory samples speed throughput";
 /// Patterns of an epoch, the best first.
 const EPOCHS: &[&str] = &[
     r"epoch=(\d+)",
@@ -130,7 +100,7 @@ impl Sample {
         let mut metrics: Vec<&str> = self.names.iter().map(|name| name.text.as_str()).collect();
         metrics.retain(|name| {
             goal::guess(name).is_some()
-                || !goal::words(name).iter().any(|word| OTHERS.contains(&word.as_str()))
+                || !goal::words(name).iter().any(|word| OTHERS.split(' ').any(|other| other == word))
         });
         // The sort is stable, so equal names keep the order of the log.
         metrics.sort_by_key(|name| {
