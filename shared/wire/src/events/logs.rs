@@ -42,13 +42,15 @@ const DATA_PATH: &str = "awslogs.data";
 
 /// The kind of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
 pub enum MessageType {
     /// Log events.
+    #[serde(rename = "DATA_MESSAGE")]
     Data,
     /// A reachability check of CloudWatch Logs, without events.
+    #[serde(rename = "CONTROL_MESSAGE")]
     Control,
     /// An unknown kind, which is ignored.
+    #[serde(untagged)]
     Other(String),
 }
 
@@ -349,24 +351,4 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, EventError> {
         return Err(EventError::TooLarge { what: "the log batch", limit_bytes: MAX_BATCH_BYTES });
     }
     Ok(bytes)
-}
-
-impl From<String> for MessageType {
-    fn from(text: String) -> Self {
-        match text.as_str() {
-            "DATA_MESSAGE" => Self::Data,
-            "CONTROL_MESSAGE" => Self::Control,
-            _ => Self::Other(text),
-        }
-    }
-}
-
-impl From<MessageType> for String {
-    fn from(message_type: MessageType) -> Self {
-        match message_type {
-            MessageType::Data => "DATA_MESSAGE".to_owned(),
-            MessageType::Control => "CONTROL_MESSAGE".to_owned(),
-            MessageType::Other(text) => text,
-        }
-    }
 }
