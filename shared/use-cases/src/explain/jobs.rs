@@ -1,7 +1,7 @@
 //! The training jobs of one trial, from the order to the bill, and their cost up to any step.
 
 use tuning::definition::{Definition, JobLimits};
-use tuning::log::fact::{JobEnd, JobKey};
+use tuning::log::fact::JobKey;
 use tuning::log::reasons::RetryWhy;
 use tuning::state::State;
 use tuning::trial::summary::JobSummary;
@@ -94,12 +94,13 @@ impl Jobs {
         job.settled_in_full = seconds.is_none();
     }
 
-    /// Takes the present data of job `key`, which is in the state after the last step.
-    pub(super) fn update_live(&mut self, definition: &Definition, state: &State, key: JobKey) {
-        self.update(definition, state, key);
-    }
-
-    fn update(&mut self, definition: &Definition, state: &State, key: JobKey) -> Option<JobSummary> {
+    /// Takes the present data of job `key`, if the job is in the state. Returns the data.
+    pub(super) fn update(
+        &mut self,
+        definition: &Definition,
+        state: &State,
+        key: JobKey,
+    ) -> Option<JobSummary> {
         let trial = state.trials.get(key.trial)?;
         let live = trial.job().filter(|job| job.is(key))?;
         let summary = full_summary(definition, key, trial, live);
@@ -107,7 +108,7 @@ impl Jobs {
         job.training_start_time = summary.started.map(|time| time.0);
         job.training_end_time = summary.ended.map(|time| time.0);
         job.interruptions = summary.interruptions;
-        job.end = end(&summary).map(str::to_owned);
+        job.end = end(&summary);
         job.failure_reason.clone_from(&summary.message);
         job.billable_seconds = summary.billable_seconds;
         job.cost_usd = summary.cost.filter(|_| definition.job.is_priced());
@@ -146,17 +147,11 @@ impl Jobs {
 }
 
 /// Returns how a job ended, as one word.
-fn end(job: &JobSummary) -> Option<&'static str> {
+fn end(job: &JobSummary) -> Option<String> {
     match job.end {
-        Some(JobEnd::Completed) => Some("Completed"),
-        Some(JobEnd::Stopped) => Some("Stopped"),
-        Some(JobEnd::MaxRuntime) => Some("MaxRuntime"),
-        Some(JobEnd::MaxWait) => Some("MaxWait"),
-        Some(JobEnd::AlgorithmError) => Some("AlgorithmError"),
-        Some(JobEnd::CapacityError) => Some("CapacityError"),
-        Some(JobEnd::ServiceError) => Some("ServiceError"),
-        None if job.never_started && job.message.is_some() => Some("Refused"),
-        None if job.never_started => Some("NeverStarted"),
+        Some(end) => Some(format!("{end:?}")),
+        None if job.never_started && job.message.is_some() => Some("Refused".to_owned()),
+        None if job.never_started => Some("NeverStarted".to_owned()),
         None => None,
     }
 }

@@ -248,7 +248,7 @@ impl<'a> Trail<'a> {
         let definition = &self.tuning.definition;
         let live = self.live(state);
         if let Some((key, _)) = live {
-            self.jobs.update_live(definition, state, key);
+            self.jobs.update(definition, state, key);
         }
         let trial = state.trials.get(self.trial);
         let (bracket, configuration, origin) = self.drawn.unwrap_or_default();
@@ -263,7 +263,7 @@ impl<'a> Trail<'a> {
             drawn: words::drawn(definition, origin) + &words::resized(definition, drawn_size, own_size),
             tuned_hyper_parameters: configuration.0,
             metric_name: self.tuning.request.objective_metric().to_owned(),
-            direction: words::direction(definition.objective).to_owned(),
+            direction: format!("{:?}", definition.objective),
             training_jobs: self.jobs.list(),
             entries: self.entries,
             now: trial.map(|trial| words::standing(definition, state, trial)).or_else(|| {

@@ -1,6 +1,6 @@
 //! The sentences of an explanation. Values of the objective are not part of them: the entries contain them as numbers.
 
-use tuning::definition::{Definition, JobLimits, Objective};
+use tuning::definition::{Definition, JobLimits};
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::{EndReason, RetryWhy, StopWhy, TrialEnd};
 use tuning::state::{State, Status};
@@ -35,13 +35,6 @@ pub(super) fn resized(definition: &Definition, drawn: Option<SizeId>, own: SizeI
         count(drawn),
         count(own)
     )
-}
-
-pub(super) fn direction(objective: Objective) -> &'static str {
-    match objective {
-        Objective::Maximize => "Maximize",
-        Objective::Minimize => "Minimize",
-    }
 }
 
 pub(super) fn attempt(JobKey { rung, attempt, .. }: JobKey, retry: Option<RetryWhy>) -> String {
