@@ -4,12 +4,13 @@
 //! stream. Skips an incomplete last line, which a killed controller can leave. A page token is
 //! `<stream digits>:<byte offset>`.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::Path;
 
 use use_cases::ports::training::{LogLine, Paged};
 
+use super::job_log;
 use super::log_stream::{LogEvent, stream_name};
 use tuning::unit::time::Time;
 
@@ -66,16 +67,8 @@ fn parse_token(token: &str) -> Option<(Time, Option<u64>)> {
 
 /// Returns the start times of the streams of `host`, oldest first.
 fn streams(folder: &Path, host: &str) -> io::Result<Vec<Time>> {
-    let mut found = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        other => other?,
-    };
-    for entry in entries {
-        let name = entry?.file_name();
-        let digits = name.to_str().and_then(|name| name.strip_prefix(host)?.strip_prefix('-'));
-        found.extend(digits.and_then(|digits| digits.parse().ok().map(Time)));
-    }
+    let of_host = job_log::streams(folder)?.into_iter().filter(|(of, ..)| of == host);
+    let mut found: Vec<Time> = of_host.map(|(_, started, _)| started).collect();
     found.sort_unstable();
     Ok(found)
 }
@@ -142,6 +135,8 @@ fn line_after(file: &mut File, offset: u64) -> io::Result<Option<(u64, u64, Time
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tuning::unit::time::Millis;
 
     use super::*;
