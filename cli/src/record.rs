@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use use_cases::active::name_in;
 
 use crate::arguments::{NamedCommand, Processes};
 use crate::failure::Failure;
@@ -70,7 +71,7 @@ impl RunRecord {
     pub(crate) fn read(data_dir: &Path, id: &str) -> Result<Option<Self>, Failure> {
         match Self::read_at(&path(data_dir, id))? {
             Some(record) => Ok(Some(record)),
-            None => Self::read_at(&submission_path(data_dir, name_of(id))),
+            None => Self::read_at(&submission_path(data_dir, name_in(id))),
         }
     }
 
@@ -110,7 +111,7 @@ impl RunRecord {
     pub(crate) fn write(&self, data_dir: &Path, id: &str) -> Result<(), Failure> {
         self.write_at(&path(data_dir, id))?;
         // From now on only the record of the id is read.
-        let _ = fs::remove_file(submission_path(data_dir, name_of(id)));
+        let _ = fs::remove_file(submission_path(data_dir, name_in(id)));
         Ok(())
     }
 
@@ -132,7 +133,7 @@ impl RunRecord {
     pub(crate) fn remove(data_dir: &Path, id: &str) {
         // A record without a tuning is never read.
         let _ = fs::remove_file(path(data_dir, id));
-        let _ = fs::remove_file(submission_path(data_dir, name_of(id)));
+        let _ = fs::remove_file(submission_path(data_dir, name_in(id)));
     }
 
     /// Returns the training command as typed.
@@ -190,10 +191,6 @@ fn path(data_dir: &Path, id: &str) -> PathBuf {
 /// Returns the path of the command line of a submission. Names and ids have no dots, so no id has this path.
 fn submission_path(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join("runs").join(format!("{name}.submitted.json"))
-}
-
-fn name_of(id: &str) -> &str {
-    id.rsplit_once('-').map_or(id, |(name, _)| name)
 }
 
 fn remove_if_present(path: &Path) -> io::Result<()> {

@@ -22,12 +22,10 @@ use serde_json::json;
 
 use crate::arguments::Doctor;
 use crate::failure::{Exit, Failure};
-use crate::remote::failed;
+use crate::remote::{LOG_GROUP, failed};
 use calls::{Calls, Endpoints};
 use finding::Finding;
 use identity::Identity;
-
-const LOG_GROUP: &str = "/aws/sagemaker/TrainingJobs";
 
 /// Performs `hyperband doctor --before`.
 pub(super) async fn before(options: &Doctor) -> Result<Exit, Failure> {

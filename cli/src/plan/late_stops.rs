@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tuning::unit::money::MicroUsd;
 use wire::forecast::{MetricsFrom, Overrun, Times};
-use wire::request::RungExecution;
+use wire::request::{RungExecution, usd as dollars};
 
 use super::Outlook;
 use crate::text::{duration, table, usd};
@@ -104,10 +104,6 @@ pub(super) fn time(milliseconds: u64) -> String {
         return format!("{milliseconds} ms");
     }
     duration(i64::try_from(milliseconds).unwrap_or(i64::MAX))
-}
-
-pub(super) fn dollars(amount: MicroUsd) -> Value {
-    wire::request::usd(amount)
 }
 
 /// Converts a number of thousandths. Goes through the decimal text, so that the number is exact.

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use wire::request::{RungExecution, RungsWhy};
+use wire::request::{RungExecution, RungsWhy, usd as dollars};
 
-use super::late_stops::{LateStops, dollars, thousandths, time};
+use super::late_stops::{LateStops, thousandths, time};
 use super::{Brackets, Outcome, Outlook};
 use crate::text::{clean, table, usd};
 use crate::warning;
