@@ -121,7 +121,7 @@ pub enum Strategy {
         #[serde(with = "stored_plan")]
         plan: Plan,
         /// How the rungs are executed.
-        #[serde(default, skip_serializing_if = "RungExecution::is_stop")]
+        #[serde(default, skip_serializing_if = "crate::unit::is_default")]
         rungs: RungExecution,
     },
     /// Every trial runs to its own end: the strategies Bayesian, Random and Grid of a request.
@@ -159,16 +159,11 @@ mod stored_plan {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         brackets: Option<Range<usize>>,
         /// A release before this field had no strictness.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::unit::is_default")]
         strictness: u32,
         /// A release before this field stopped trials at every level.
         #[serde(default)]
         by_evidence: bool,
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_zero(number: &u32) -> bool {
-        *number == 0
     }
 
     pub(crate) fn serialize<S: Serializer>(plan: &Plan, serializer: S) -> Result<S::Ok, S::Error> {
@@ -198,13 +193,6 @@ pub enum RungExecution {
     /// One job for each rung: it trains to the level of the rung, and the best trials are started again from their
     /// checkpoints.
     Promote(Scheduling),
-}
-
-impl RungExecution {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_stop(&self) -> bool {
-        *self == Self::Stop
-    }
 }
 
 /// When a rung promotes.
@@ -264,7 +252,7 @@ pub struct JobLimits {
     /// `MaxWaitTimeInSeconds` to send (spot only).
     pub max_wait_seconds: Option<u64>,
     /// `KeepAlivePeriodInSeconds` to send (on demand only); 0 = none.
-    #[serde(default, skip_serializing_if = "job_shape::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub keep_alive_seconds: u64,
 }
 

@@ -35,7 +35,7 @@ pub struct Job {
     /// The read of the rest of its log.
     pub final_log: Inquiry,
     /// The checks of its silence, by the beginning of the silence.
-    #[serde(default, skip_serializing_if = "Asked::is_never")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub silence_check: Asked<Time>,
     /// The epoch from which it started again although its trial had more; `None` until that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct Ordered {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
     /// Its instance choice.
-    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub instances: ChoiceId,
     /// The level to which it trains, in epochs; `None` = the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]

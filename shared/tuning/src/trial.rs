@@ -49,7 +49,7 @@ pub struct Trial {
     /// Its log streams, oldest first.
     pub streams: Vec<Stream>,
     /// The reads of its stored log, by the number of its streams at the order.
-    #[serde(default, skip_serializing_if = "Asked::is_never")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub read: Asked<u32>,
     /// The latest line so far.
     pub last_line: Option<LastLine>,
@@ -62,16 +62,16 @@ pub struct Trial {
     /// Attempts ordered so far.
     pub attempts: u32,
     /// The rung of the last attempt: of its next rung, or of a lower one if that job trained past its level.
-    #[serde(default, skip_serializing_if = "crate::trial::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub last_attempt_rung: RungId,
     /// Attempts of rungs that it has passed: later facts about them change nothing.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub past_attempts: u32,
     /// Retries at this rung after a failure of the service.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub retries: u32,
     /// Switches to other instances since it last waited for capacity.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub instance_switches: u32,
     /// The running-time limit that ended its last job although the user's is longer, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub enum Purpose {
         /// The epoch up to which it trains.
         to: Epochs,
         /// Its training job definition.
-        #[serde(default, skip_serializing_if = "DefinitionId::is_first")]
+        #[serde(default, skip_serializing_if = "crate::unit::is_default")]
         of: DefinitionId,
     },
 }
@@ -186,11 +186,6 @@ impl TrialStage {
             Self::Awaiting { .. } => None,
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(crate) fn is_first(rung: &RungId) -> bool {
-    *rung == RungId(0)
 }
 
 impl Trial {

@@ -7,7 +7,7 @@ pub mod money;
 pub mod scan;
 pub mod time;
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(crate) fn is_zero(number: &u32) -> bool {
-    *number == 0
+/// Returns whether a stored field has the value of its absence.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -39,7 +39,7 @@ pub struct CreatedTuning {
     #[serde(rename = "HyperParameterTuningJobArn")]
     pub arn: String,
     /// Whether an earlier, equal request has created it.
-    #[serde(rename = "Existed", default, skip_serializing_if = "is_false")]
+    #[serde(rename = "Existed", default, skip_serializing_if = "std::ops::Not::not")]
     pub existed: bool,
 }
 
@@ -281,7 +281,7 @@ pub struct Totals {
     #[schemars(with = "Option<f64>")]
     pub cap_usd: Option<MicroUsd>,
     /// Whether the price of the instances is unknown, so that every bill is booked as 0.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub price_unknown: bool,
     /// Number of training jobs launched.
     pub training_jobs_launched: u32,
@@ -289,7 +289,7 @@ pub struct Totals {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub best_seen: Option<BestSeen>,
     /// Whether the user paused the start of further training jobs.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Since when it is paused; in JSON, seconds since the epoch.
     #[serde(rename = "PausedSince")]
@@ -473,11 +473,6 @@ pub fn failure_reason(reason: &str) -> String {
 /// Returns the number, unless JSON lacks it (NaN and infinities).
 pub fn finite(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-fn is_false(truth: &bool) -> bool {
-    !truth
 }
 
 #[cfg(test)]

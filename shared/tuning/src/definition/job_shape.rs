@@ -34,7 +34,7 @@ pub struct JobShape {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definitions: Vec<ChoiceId>,
     /// `ResourceConfig.KeepAlivePeriodInSeconds`: how long its instances are kept for the next job; 0 = not at all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub keep_alive_seconds: u64,
     /// What a reservation contains beside the limits of the job.
     #[serde(default = "Allowances::usual", skip_serializing_if = "Allowances::are_usual")]
@@ -178,9 +178,4 @@ impl JobShape {
     pub fn has_fallbacks(&self) -> bool {
         self.all_sizes().any(|size| self.choices_of(size).nth(1).is_some())
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

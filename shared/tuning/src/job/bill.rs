@@ -12,7 +12,7 @@ pub struct Bill {
     /// Its worst case, reserved until it is billed.
     pub reservation: MicroUsd,
     /// What it reserved more because it lasts longer than that.
-    #[serde(default, skip_serializing_if = "Extension::is_none")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub extension: Extension,
     /// Whether it is booked.
     pub stage: Stage,
@@ -49,12 +49,6 @@ pub struct Extension {
     pub seconds: u64,
     /// The part of the reservation.
     pub amount: MicroUsd,
-}
-
-impl Extension {
-    fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Bill {

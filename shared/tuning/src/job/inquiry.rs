@@ -88,10 +88,6 @@ pub enum Asked<K> {
 }
 
 impl<K: Copy + Ord> Asked<K> {
-    pub(crate) fn is_never(&self) -> bool {
-        self.key().is_none()
-    }
-
     /// Returns the key of the last question.
     pub(crate) fn key(self) -> Option<K> {
         match self {

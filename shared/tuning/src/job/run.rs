@@ -58,7 +58,7 @@ pub struct Trace {
     #[serde(default, skip_serializing_if = "Millis::is_zero")]
     pub idle: Millis,
     /// Interruptions so far.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub interruptions: u32,
 }
 

@@ -204,10 +204,10 @@ pub enum Order {
         /// The reserved worst case.
         reservation: MicroUsd,
         /// The round of the bracket, where rungs close; 0 elsewhere.
-        #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+        #[serde(default, skip_serializing_if = "crate::unit::is_default")]
         round: u32,
         /// How else the job differs from the request.
-        #[serde(default, skip_serializing_if = "Launch::is_usual")]
+        #[serde(default, skip_serializing_if = "crate::unit::is_default")]
         launch: Launch,
         /// What promoted the trial, in the starts for its next rung up to the first that the service accepts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -366,17 +366,11 @@ pub struct Launch {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub on_demand: bool,
     /// The instance choice.
-    #[serde(default, skip_serializing_if = "ChoiceId::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub instances: ChoiceId,
     /// Whether the job is the refit: it trains the best configuration once more and is compared with no trial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refit: bool,
-}
-
-impl Launch {
-    fn is_usual(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// A comparison that stopped or promoted a trial. The event of the order needs no read.

@@ -20,23 +20,23 @@ pub struct Waiting {
     /// Its bracket.
     pub bracket: BracketId,
     /// The round of its bracket, where rungs close.
-    #[serde(default, skip_serializing_if = "crate::unit::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub round: u32,
     /// The rung where it waits.
-    #[serde(default, skip_serializing_if = "crate::trial::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub rung: RungId,
     /// The epoch with which it arrived there.
     pub resource: Epochs,
     /// Attempts ordered so far.
     pub attempts: u32,
     /// See [`Trial::last_attempt_rung`](crate::trial::Trial::last_attempt_rung).
-    #[serde(default, skip_serializing_if = "crate::trial::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub last_attempt_rung: RungId,
     /// See [`Trial::epoch_ms`](crate::trial::Trial::epoch_ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch_ms: Option<Millis>,
     /// Its cluster size.
-    #[serde(default, skip_serializing_if = "SizeId::is_first")]
+    #[serde(default, skip_serializing_if = "crate::unit::is_default")]
     pub size: SizeId,
 }
 

@@ -75,25 +75,6 @@ impl DefinitionId {
     pub fn of(trial: TrialId, definitions: usize) -> Self {
         Self(trial.0.checked_rem(count(definitions)).unwrap_or(0))
     }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub(crate) fn is_first(&self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl SizeId {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub(crate) fn is_first(&self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl ChoiceId {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    pub(crate) fn is_first(&self) -> bool {
-        self.0 == 0
-    }
 }
 
 impl RungId {
