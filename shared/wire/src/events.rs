@@ -94,8 +94,8 @@ pub(crate) fn decode_base64(text: &str, path: &'static str) -> Result<Vec<u8>, U
 /// Rejects an EventBridge event with another `detail-type`, or with a source that is not in `sources` (empty = any
 /// source).
 fn expect_kind(event: &Value, sources: &[&str], detail_type: &str) -> Result<(), EventError> {
-    let source = field::text(event, "source", "source")?;
-    let kind = field::text(event, "detail-type", "detail-type")?;
+    let source = field::text(event, "source")?;
+    let kind = field::text(event, "detail-type")?;
     if (sources.is_empty() || sources.contains(&source)) && kind == detail_type {
         return Ok(());
     }

@@ -20,13 +20,13 @@ pub fn parse(event: &Value) -> Result<HttpRequest, EventError> {
         let expected = r#"an object such as {"method": "GET", "path": "/tuning-jobs"}"#;
         return Err(Unreadable::Field { path: "payload", expected }.into());
     }
-    let path = field::text(event, "path", "path")?;
+    let path = field::text(event, "path")?;
     if !path.starts_with('/') || path.contains('?') {
         let expected = "a path such as /tuning-jobs, with its parameters in query";
         return Err(Unreadable::Field { path: "path", expected }.into());
     }
     Ok(HttpRequest {
-        method: field::text(event, "method", "method")?.to_owned(),
+        method: field::text(event, "method")?.to_owned(),
         path: path.to_owned(),
         query: query(event)?,
         body: body(event)?,
@@ -58,7 +58,7 @@ pub fn encode_result(response: &HttpResponse) -> Value {
 
 /// Reads the result of [`encode_result`], for callers.
 pub fn parse_result(result: &Value) -> Result<HttpResponse, EventError> {
-    let status = field::optional_number(result, "status", "status")?
+    let status = field::optional_number(result, "status")?
         .and_then(|status| u16::try_from(status).ok())
         .filter(|status| (100..600).contains(status))
         .ok_or(Unreadable::Field { path: "status", expected: "an HTTP status code" })?;

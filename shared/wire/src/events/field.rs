@@ -15,31 +15,32 @@ const MIN_EPOCH_MS: i64 = 100_000_000_000;
 /// would move the clock of a tuning forward forever.
 const MAX_EPOCH_MS: i64 = 100_000_000_000_000;
 
-/// Returns the field, unless it is absent or null.
-pub(super) fn present<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    object.get(name).filter(|value| !value.is_null())
+/// Returns the field that the last part of `path` names, unless it is absent or null.
+pub(super) fn present<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    object.get(path.rsplit('.').next()?).filter(|value| !value.is_null())
 }
 
-pub(super) fn text<'a>(object: &'a Value, name: &str, path: &'static str) -> Result<&'a str, Unreadable> {
-    optional_text(object, name, path)?.ok_or(Unreadable::Field { path, expected: "a string" })
+/// Returns a field that must be an object.
+pub(super) fn object<'a>(outer: &'a Value, path: &'static str) -> Result<&'a Value, Unreadable> {
+    let found = present(outer, path).filter(|value| value.is_object());
+    found.ok_or(Unreadable::Field { path, expected: "an object" })
+}
+
+pub(super) fn text<'a>(object: &'a Value, path: &'static str) -> Result<&'a str, Unreadable> {
+    optional_text(object, path)?.ok_or(Unreadable::Field { path, expected: "a string" })
 }
 
 pub(super) fn optional_text<'a>(
     object: &'a Value,
-    name: &str,
     path: &'static str,
 ) -> Result<Option<&'a str>, Unreadable> {
-    present(object, name)
+    present(object, path)
         .map(|value| value.as_str().ok_or(Unreadable::Field { path, expected: "a string" }))
         .transpose()
 }
 
 /// Returns an optional whole number. AWS sends numbers as JSON numbers or as text; `1.789e12` counts as whole.
-pub(super) fn optional_number(
-    object: &Value,
-    name: &str,
-    path: &'static str,
-) -> Result<Option<i64>, Unreadable> {
+pub(super) fn optional_number(object: &Value, path: &'static str) -> Result<Option<i64>, Unreadable> {
     let read = |value: &Value| match value {
         Value::String(text) => text.parse().ok(),
         Value::Number(number) => number.as_i64().or_else(|| {
@@ -48,19 +49,15 @@ pub(super) fn optional_number(
         }),
         _ => None,
     };
-    present(object, name)
+    present(object, path)
         .map(|value| read(value).ok_or(Unreadable::Field { path, expected: "a whole number" }))
         .transpose()
 }
 
 /// Returns an optional time in epoch milliseconds. Epoch seconds are rejected: mistaken for milliseconds, they would be
 /// wrong by decades without an error.
-pub(super) fn optional_time(
-    object: &Value,
-    name: &str,
-    path: &'static str,
-) -> Result<Option<Time>, Unreadable> {
-    match optional_number(object, name, path)? {
+pub(super) fn optional_time(object: &Value, path: &'static str) -> Result<Option<Time>, Unreadable> {
+    match optional_number(object, path)? {
         Some(ms) if !(MIN_EPOCH_MS..MAX_EPOCH_MS).contains(&ms) => {
             Err(Unreadable::Field { path, expected: "a time in epoch milliseconds" })
         }

@@ -37,19 +37,17 @@ pub struct HttpRequest {
 impl HttpRequest {
     /// Reads the payload of an invocation.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
-        if field::text(event, "version", "version")? != "2.0" {
+        if field::text(event, "version")? != "2.0" {
             return Err(Unreadable::Field { path: "version", expected: "2.0" }.into());
         }
-        let context = field::present(event, "requestContext")
-            .ok_or(Unreadable::Field { path: "requestContext", expected: "an object" })?;
-        let http = field::present(context, "http")
-            .ok_or(Unreadable::Field { path: "requestContext.http", expected: "an object" })?;
-        let stage = field::optional_text(context, "stage", "requestContext.stage")?;
+        let context = field::object(event, "requestContext")?;
+        let http = field::object(context, "requestContext.http")?;
+        let stage = field::optional_text(context, "requestContext.stage")?;
         let caller = context.pointer("/authorizer/iam/userArn").and_then(Value::as_str);
-        let request_id = field::optional_text(context, "requestId", "requestContext.requestId")?;
+        let request_id = field::optional_text(context, "requestContext.requestId")?;
         Ok(Self {
-            method: field::text(http, "method", "requestContext.http.method")?.to_owned(),
-            path: without_stage(field::text(event, "rawPath", "rawPath")?, stage).to_owned(),
+            method: field::text(http, "requestContext.http.method")?.to_owned(),
+            path: without_stage(field::text(event, "rawPath")?, stage).to_owned(),
             query: texts(event, "queryStringParameters", str::to_owned),
             headers: texts(event, "headers", str::to_ascii_lowercase),
             body: body(event)?,
@@ -132,7 +130,7 @@ impl HttpResponse {
 
     /// Reads the result of [`Self::encode`], for hosts that emulate API Gateway.
     pub fn parse(response: &Value) -> Result<Self, EventError> {
-        let status = field::optional_number(response, "statusCode", "statusCode")?
+        let status = field::optional_number(response, "statusCode")?
             .and_then(|status| u16::try_from(status).ok())
             .ok_or(Unreadable::Field { path: "statusCode", expected: "an HTTP status code" })?;
         Ok(Self {
@@ -165,7 +163,7 @@ fn texts(object: &Value, name: &str, key: impl Fn(&str) -> String) -> BTreeMap<S
 }
 
 fn body(object: &Value) -> Result<Vec<u8>, EventError> {
-    let text = field::optional_text(object, "body", "body")?.unwrap_or_default();
+    let text = field::optional_text(object, "body")?.unwrap_or_default();
     let is_base64 = match field::present(object, "isBase64Encoded") {
         None => false,
         Some(flag) => {

@@ -66,19 +66,16 @@ impl JobStateChange {
     /// Reads an EventBridge event.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
         expect_kind(event, &[], DETAIL_TYPE)?;
-        let event_time = field::optional_text(event, "time", "time")?.and_then(parse_utc);
-        let detail = field::present(event, "detail")
-            .filter(|detail| detail.is_object())
-            .ok_or(Unreadable::Field { path: "detail", expected: "an object" })?;
-        let name = field::text(detail, "TrainingJobName", "detail.TrainingJobName")?;
-        let status = field::text(detail, "TrainingJobStatus", "detail.TrainingJobStatus")?;
-        let secondary =
-            field::optional_text(detail, "SecondaryStatus", "detail.SecondaryStatus")?.unwrap_or_default();
-        let reason = field::optional_text(detail, "FailureReason", "detail.FailureReason")?
-            .filter(|reason| !reason.is_empty());
-        let started = field::optional_time(detail, "TrainingStartTime", "detail.TrainingStartTime")?;
-        let ended = field::optional_time(detail, "TrainingEndTime", "detail.TrainingEndTime")?;
-        let modified = field::optional_time(detail, "LastModifiedTime", "detail.LastModifiedTime")?;
+        let event_time = field::optional_text(event, "time")?.and_then(parse_utc);
+        let detail = field::object(event, "detail")?;
+        let name = field::text(detail, "detail.TrainingJobName")?;
+        let status = field::text(detail, "detail.TrainingJobStatus")?;
+        let secondary = field::optional_text(detail, "detail.SecondaryStatus")?.unwrap_or_default();
+        let reason =
+            field::optional_text(detail, "detail.FailureReason")?.filter(|reason| !reason.is_empty());
+        let started = field::optional_time(detail, "detail.TrainingStartTime")?;
+        let ended = field::optional_time(detail, "detail.TrainingEndTime")?;
+        let modified = field::optional_time(detail, "detail.LastModifiedTime")?;
         let at = [started, ended, modified, last_transition(detail)]
             .into_iter()
             .flatten()
@@ -91,7 +88,7 @@ impl JobStateChange {
             phase: classify(status, secondary, reason),
             status: field::cut(status, MAX_WORD_CHARS),
             secondary: field::cut(secondary, MAX_WORD_CHARS),
-            created: field::optional_time(detail, "CreationTime", "detail.CreationTime")?,
+            created: field::optional_time(detail, "detail.CreationTime")?,
             started,
             ended,
             modified,
@@ -220,7 +217,7 @@ fn failure(reason: &str) -> JobEnd {
 
 fn billable_seconds(detail: &Value) -> Result<Option<u64>, Unreadable> {
     let path = "detail.BillableTimeInSeconds";
-    field::optional_number(detail, "BillableTimeInSeconds", path)?
+    field::optional_number(detail, path)?
         .map(|seconds| {
             u64::try_from(seconds)
                 .map_err(|_| Unreadable::Field { path, expected: "a number of seconds of at least 0" })
@@ -231,7 +228,7 @@ fn billable_seconds(detail: &Value) -> Result<Option<u64>, Unreadable> {
 /// Returns the start time of the last transition. It only helps to date the fact, so an invalid transition is ignored.
 fn last_transition(detail: &Value) -> Option<Time> {
     let transitions = field::present(detail, "SecondaryStatusTransitions")?.as_array()?;
-    field::optional_time(transitions.last()?, "StartTime", "detail.SecondaryStatusTransitions").ok()?
+    field::optional_time(transitions.last()?, "detail.SecondaryStatusTransitions[].StartTime").ok()?
 }
 
 /// Counts the transitions with status `Interrupted`, the only record of interruptions.

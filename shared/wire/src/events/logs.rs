@@ -102,9 +102,8 @@ struct Header {
 impl Delivery {
     /// Reads the name of the stream.
     pub fn parse(event: &Value) -> Result<Self, EventError> {
-        let awslogs = field::present(event, "awslogs")
-            .ok_or(Unreadable::Field { path: "awslogs", expected: "an object" })?;
-        let data = field::text(awslogs, "data", DATA_PATH)?;
+        let awslogs = field::object(event, "awslogs")?;
+        let data = field::text(awslogs, DATA_PATH)?;
         if data.len() > MAX_PAYLOAD_BYTES {
             return Err(EventError::TooLarge { what: DATA_PATH, limit_bytes: MAX_PAYLOAD_BYTES });
         }

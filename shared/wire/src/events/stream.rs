@@ -115,18 +115,18 @@ fn record(value: &Value) -> Result<StreamRecord, BadRecord> {
 
 fn parse_change(value: &Value, sequence_number: Option<&str>) -> Result<StreamRecord, Unreadable> {
     let wrong = |path, expected| Unreadable::Field { path, expected };
-    if field::text(value, "eventSource", "eventSource")? != SOURCE {
+    if field::text(value, "eventSource")? != SOURCE {
         return Err(wrong("eventSource", SOURCE));
     }
-    let kind = match field::text(value, "eventName", "eventName")? {
+    let kind = match field::text(value, "eventName")? {
         "INSERT" => RecordKind::Insert,
         "MODIFY" => RecordKind::Modify,
         "REMOVE" => RecordKind::Remove,
         _ => return Err(wrong("eventName", "INSERT, MODIFY or REMOVE")),
     };
     let sequence_number = sequence_number.ok_or(wrong("dynamodb.SequenceNumber", "a string"))?.to_owned();
-    let change = field::present(value, "dynamodb").ok_or(wrong("dynamodb", "an object"))?;
-    let keys = field::present(change, "Keys").ok_or(wrong("dynamodb.Keys", "an object"))?;
+    let change = field::object(value, "dynamodb")?;
+    let keys = field::object(change, "dynamodb.Keys")?;
     let key = Key::new(key_part(keys, PK)?, key_part(keys, SK)?);
     let image = field::present(change, "NewImage").filter(|_| kind != RecordKind::Remove);
     let new = image.map(|image| row_json::attributes(key.clone(), image)).transpose()?;
