@@ -6,7 +6,7 @@ use crate::Findings;
 use crate::log::{End, Fact, Job, Latest, Ruling, Step};
 use crate::rows::{Limits, Tuning};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Chain {
     last: Option<(u64, i64)>,
     facts: BTreeSet<(Option<Job>, String)>,
@@ -29,20 +29,8 @@ pub(crate) struct Chain {
 
 impl Chain {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            last: None,
-            facts: BTreeSet::new(),
-            orders: BTreeSet::new(),
-            jobs: BTreeMap::new(),
-            running: BTreeSet::new(),
-            void: BTreeSet::new(),
-            seen: BTreeSet::new(),
-            finished: BTreeSet::new(),
-            max_jobs: limits.max_jobs,
-            max_parallel: Latest::new(limits.max_parallel),
-            is_paused: Latest::new(false),
-            has_ended: false,
-        }
+        let (max_jobs, max_parallel) = (limits.max_jobs, Latest::new(limits.max_parallel));
+        Self { max_jobs, max_parallel, ..Self::default() }
     }
 
     pub(crate) fn step(&mut self, step: &Step, findings: &mut Findings) {

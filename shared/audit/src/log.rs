@@ -124,7 +124,7 @@ impl Fact {
 }
 
 /// A limit that the user changes. The latest change counts, by its time and key, in whatever order the changes arrive.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Latest<T> {
     pub(crate) value: T,
     of: Option<(i64, String)>,

@@ -249,7 +249,7 @@ pub struct Curve {
 }
 
 /// A comparison at a rung.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Judged {
     /// The rung in its bracket; 0 = the lowest.

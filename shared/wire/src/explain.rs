@@ -50,7 +50,7 @@ pub struct Explanation {
 }
 
 /// A training job of the trial.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ExplainedJob {
     /// Name of the training job.

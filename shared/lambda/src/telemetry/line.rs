@@ -10,10 +10,11 @@ use crate::telemetry::errors::ErrorType;
 const TEXT_CHARS_MAX: usize = 400;
 
 /// The severity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// Information.
+    #[default]
     Info,
     /// Work that is deferred, or a condition that an operator should check.
     Warn,
@@ -23,7 +24,7 @@ pub enum Level {
 
 /// A message with the tuning, job and action that it concerns.
 #[must_use]
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     level: Level,
@@ -46,17 +47,7 @@ pub struct Entry {
 
 impl Entry {
     fn new(level: Level, message: &str) -> Self {
-        Self {
-            level,
-            message: cut(message),
-            tuning: None,
-            name: None,
-            job: None,
-            action: None,
-            step: None,
-            error_type: None,
-            error: None,
-        }
+        Self { level, message: cut(message), ..Self::default() }
     }
 
     /// Creates an entry of level `INFO`.

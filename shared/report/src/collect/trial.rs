@@ -24,7 +24,7 @@ use crate::follow::Follower;
 use crate::text::clean;
 
 /// What the steps say about a trial so far. The live job is in the state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Record {
     bracket: BracketId,
     refit: bool,
@@ -53,16 +53,7 @@ impl Record {
             _ => (BracketId(0), false, Configuration::default(), None),
         };
         let chosen = if refit { String::new() } else { words::drawn(definition, origin) };
-        Self {
-            bracket,
-            refit,
-            configuration,
-            chosen,
-            jobs: BTreeMap::new(),
-            judged: Vec::new(),
-            awaits: None,
-            end: None,
-        }
+        Self { bracket, refit, configuration, chosen, ..Self::default() }
     }
 
     /// Takes a fact about one of its jobs. `at` is its time since the submission.
@@ -252,16 +243,7 @@ impl Record {
 }
 
 fn judged(rung: u32, level: Epochs, epoch: Epochs, value: Option<f64>) -> Judged {
-    Judged {
-        rung,
-        level: level.0,
-        epoch: epoch.0,
-        value: value.and_then(finite),
-        rank: None,
-        of: None,
-        allowed: None,
-        continues: None,
-    }
+    Judged { rung, level: level.0, epoch: epoch.0, value: value.and_then(finite), ..Judged::default() }
 }
 
 fn decide(judged: &mut Judged, verdict: Verdict) {

@@ -45,14 +45,7 @@ impl Jobs {
             max_runtime_in_seconds: limits.max_runtime_seconds,
             max_wait_time_in_seconds: limits.max_wait_seconds,
             reserved_usd: tuning.definition.job.is_priced().then_some(reservation),
-            training_start_time: None,
-            training_end_time: None,
-            interruptions: 0,
-            end: None,
-            failure_reason: None,
-            billable_seconds: None,
-            cost_usd: None,
-            settled_in_full: false,
+            ..ExplainedJob::default()
         };
         self.list.push((key, job));
         why
