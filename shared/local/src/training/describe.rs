@@ -209,14 +209,9 @@ pub(crate) fn damaged(job: &DamagedRecord) -> Description {
         status: Status::Failed.name().to_owned(),
         secondary_status: Secondary::Failed.name().to_owned(),
         created: job.modified,
-        started: None,
-        ended: None,
         modified: job.modified,
-        billable_seconds: None,
         failure_reason: Some(format!("InternalServerError: {job}")),
-        interruptions: 0,
-        final_metrics: Vec::new(),
-        warm_pool: None,
+        ..Description::default()
     }
 }
 

@@ -13,13 +13,50 @@ use super::region::Region;
 
 pub(crate) const VERSION: u32 = 1;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Status {
-    InProgress,
-    Completed,
-    Failed,
-    Stopping,
-    Stopped,
+/// Defines a status whose values have the names that SageMaker shows.
+macro_rules! status {
+    ($status:ident { $($(#[$default:meta])? $value:ident,)* }) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        pub(crate) enum $status {
+            $($(#[$default])? $value,)*
+        }
+
+        impl $status {
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => stringify!($value),)*
+                }
+            }
+        }
+    };
+}
+
+status! {
+    Status {
+        #[default]
+        InProgress,
+        Completed,
+        Failed,
+        Stopping,
+        Stopped,
+    }
+}
+
+status! {
+    Secondary {
+        #[default]
+        Starting,
+        Downloading,
+        Training,
+        Uploading,
+        Interrupted,
+        Stopping,
+        Completed,
+        Failed,
+        Stopped,
+        MaxRuntimeExceeded,
+        MaxWaitTimeExceeded,
+    }
 }
 
 impl Status {
@@ -29,50 +66,9 @@ impl Status {
             Self::InProgress | Self::Stopping => false,
         }
     }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::InProgress => "InProgress",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Stopping => "Stopping",
-            Self::Stopped => "Stopped",
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Secondary {
-    Starting,
-    Downloading,
-    Training,
-    Uploading,
-    Interrupted,
-    Stopping,
-    Completed,
-    Failed,
-    Stopped,
-    MaxRuntimeExceeded,
-    MaxWaitTimeExceeded,
 }
 
 impl Secondary {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "Starting",
-            Self::Downloading => "Downloading",
-            Self::Training => "Training",
-            Self::Uploading => "Uploading",
-            Self::Interrupted => "Interrupted",
-            Self::Stopping => "Stopping",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Stopped => "Stopped",
-            Self::MaxRuntimeExceeded => "MaxRuntimeExceeded",
-            Self::MaxWaitTimeExceeded => "MaxWaitTimeExceeded",
-        }
-    }
-
     fn message(self) -> &'static str {
         match self {
             Self::Starting => "Launching requested ML instances",
@@ -138,7 +134,7 @@ pub(crate) struct Release {
 }
 
 /// The stored state of a job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) version: u32,
     /// The number of changes so far. Identifies events.
@@ -172,27 +168,8 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(request: Value, region: Option<Region>, spot: bool, now: Time) -> Self {
-        let mut record = Self {
-            version: VERSION,
-            sequence: 0,
-            status: Status::InProgress,
-            secondary: Secondary::Starting,
-            created: now,
-            modified: now,
-            started: None,
-            ended: None,
-            billable_seconds: None,
-            failure_reason: None,
-            stop_cause: None,
-            spot,
-            transitions: Vec::new(),
-            runs: Vec::new(),
-            request,
-            region,
-            pool_release: None,
-            added_tags: BTreeMap::new(),
-            closed: Millis::ZERO,
-        };
+        let new = Self { created: now, modified: now, ..Self::default() };
+        let mut record = Self { version: VERSION, spot, request, region, ..new };
         record.enter(Secondary::Starting, now);
         record
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use tuning::unit::time::Time;
 
 /// A training job as returned by `DescribeTrainingJob`. It may lag behind events.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Description {
     /// Training job name.
     pub name: String,
