@@ -116,35 +116,27 @@ impl<T: Table, J: TrainingService, B: Bus, C: Timer + Clone> Sweeper<T, J, B, C>
         }
         // An error of one action must not block the others. Jobs come first, because a job to be stopped costs money.
         let mut failed = None;
+        let mut note = |settled: Result<bool, StoreError>| match settled {
+            Ok(settled) => ring |= settled,
+            Err(error) => failed = Some(error),
+        };
         for (key, trial, job) in loaded.state.jobs() {
             if silence::is_silent(&loaded, trial, job, now, self.limits.silence) {
                 run.silent += 1;
             }
-            match self.heal_job(run, &loaded, key, trial, job).await {
-                Ok(settled) => ring |= settled,
-                Err(error) => failed = Some(error),
-            }
+            note(self.heal_job(run, &loaded, key, trial, job).await);
         }
         for (key, job) in &loaded.state.money.billing {
             if !job.is_closed() {
-                match self.queue_read_if_due(run, id, format!("bill-{key}")).await {
-                    Ok(settled) => ring |= settled,
-                    Err(error) => failed = Some(error),
-                }
+                note(self.queue_read_if_due(run, id, format!("bill-{key}")).await);
             }
         }
         self.queue_booked_bills(run, id, &loaded.state);
         for action in open_pool_actions(&loaded.state) {
-            match self.queue_read_if_due(run, id, action).await {
-                Ok(settled) => ring |= settled,
-                Err(error) => failed = Some(error),
-            }
+            note(self.queue_read_if_due(run, id, action).await);
         }
         for action in open_tuning_actions(&loaded.state) {
-            match self.perform_if_due(run, id, &action).await {
-                Ok(settled) => ring |= settled,
-                Err(error) => failed = Some(error),
-            }
+            note(self.perform_if_due(run, id, &action).await);
         }
         if ring {
             run.count_if_stuck(id, since_step);
