@@ -238,16 +238,18 @@ impl<T: Table> Store<T> {
                 Some(_) | None => break,
             }
         }
-        if loaded == head.step { Ok(state) } else { Err(missing_step(tuning, loaded.saturating_add(1))) }
+        if loaded == head.step {
+            return Ok(state);
+        }
+        let missing = stored::step_key(&tuning.id, loaded.saturating_add(1));
+        Err(StoredError::unreadable(&missing, "the step is missing").into())
     }
 
     /// Returns what the row of the last job of a waiting trial has of that trial.
     pub async fn parked(&self, id: &str, job: JobKey) -> Result<Arc<Parked>, StoreError> {
         let key = stored::job_key(id, job);
-        let item = self.table.get(&key).await?.ok_or_else(|| StoredError::Unreadable {
-            key: format!("{}/{}", key.pk, key.sk),
-            reason: "the row of the job is missing".to_owned(),
-        })?;
+        let item = self.table.get(&key).await?;
+        let item = item.ok_or_else(|| StoredError::unreadable(&key, "the row of the job is missing"))?;
         Ok(Arc::new(Parked::from(&stored::job(&item)?)))
     }
 
@@ -278,14 +280,6 @@ pub(crate) fn readable(rows: &[Item]) -> Result<Vec<Recorded>, StoreError> {
     Ok(facts)
 }
 
-fn missing_step(tuning: &Tuning, n: u64) -> StoreError {
-    let key = stored::step_key(&tuning.id, n);
-    StoreError::Stored(StoredError::Unreadable {
-        key: format!("{}/{}", key.pk, key.sk),
-        reason: "the step is missing".to_owned(),
-    })
-}
-
 fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
     let (definition, request) = stored::meta(item)?;
     if definition.rules_version > RULES_VERSION {
@@ -293,10 +287,8 @@ fn read_tuning(id: &str, item: &Item) -> Result<Tuning, StoredError> {
             (format!("{}/{}", item.key.pk, item.key.sk), i64::from(definition.rules_version));
         return Err(StoredError::Newer { key, version });
     }
-    let body = serde_json::from_str(&request).map_err(|error| StoredError::Unreadable {
-        key: format!("{}/{}", item.key.pk, item.key.sk),
-        reason: error.to_string(),
-    })?;
+    let body = serde_json::from_str(&request);
+    let body = body.map_err(|error| StoredError::unreadable(&item.key, error.to_string()))?;
     let request = Request::from_stored(body);
     let other_parents = stored::other_parents(item)?;
     Ok(Tuning {

@@ -114,7 +114,7 @@ pub enum StoredError {
 
 impl StoredError {
     /// Returns the error with a shortened reason, since a decoder's message may repeat the content of the row.
-    fn unreadable(key: &Key, reason: impl Into<String>) -> Self {
+    pub fn unreadable(key: &Key, reason: impl Into<String>) -> Self {
         let reason = reason.into().chars().take(REASON_CHARS_MAX).collect();
         Self::Unreadable { key: format!("{}/{}", key.pk, key.sk), reason }
     }
