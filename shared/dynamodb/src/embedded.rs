@@ -140,30 +140,24 @@ impl OpenError {
 impl Embedded {
     /// Opens the table file at `path`. Creates the file if it is missing, but not its directory.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
-        let shown = path.clone();
-        Self::start(&shown, move || Engine::open(&path)).await
+        Self::start(path.as_ref(), Engine::open).await
     }
 
     /// Opens the existing table file at `path` while another process owns it, for reads and single writes. The owner's
     /// stream delivers these writes within a second.
     pub async fn attach(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
-        let shown = path.clone();
-        Self::connect(&shown, move || Engine::attach(&path)).await
+        Self::connect(path.as_ref(), Engine::attach).await
     }
 
     /// Opens a copy in memory of the table file at `path`, which the user may read but not write. Later writes of its
     /// owner are not in the copy, and writes to the copy are lost.
     pub async fn snapshot(path: impl AsRef<Path>) -> Result<Self, OpenError> {
-        let path = path.as_ref().to_owned();
-        let shown = path.clone();
-        Self::connect(&shown, move || Engine::snapshot(&path)).await
+        Self::connect(path.as_ref(), Engine::snapshot).await
     }
 
     /// Creates an empty table in memory.
     pub async fn memory() -> Result<Self, OpenError> {
-        Self::start(Path::new("(memory)"), Engine::memory).await
+        Self::start(Path::new("(memory)"), |_| Engine::memory()).await
     }
 
     /// Returns the table.
@@ -212,7 +206,7 @@ impl Embedded {
 
     async fn start(
         path: &Path,
-        open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
+        open: impl FnOnce(&Path) -> Result<Engine, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
         let embedded = Self::connect(path, open).await?;
         create_table(&embedded.client, TABLE_NAME).await.map_err(|error| OpenError::new(path, &error))?;
@@ -222,9 +216,10 @@ impl Embedded {
 
     async fn connect(
         path: &Path,
-        open: impl FnOnce() -> Result<Engine, OpenError> + Send + 'static,
+        open: impl FnOnce(&Path) -> Result<Engine, OpenError> + Send + 'static,
     ) -> Result<Self, OpenError> {
-        let opened = tokio::task::spawn_blocking(open).await;
+        let file = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open(&file)).await;
         let engine = Arc::new(opened.map_err(|stopped| OpenError::new(path, &stopped))??);
         let client = client(Arc::clone(&engine));
         Ok(Self { engine, client })
