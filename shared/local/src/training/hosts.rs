@@ -40,7 +40,7 @@ pub(crate) enum HostExit {
     Lost(String),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Hosts {
     attempt: String,
     inputs: Vec<ChildStdin>,
@@ -61,14 +61,7 @@ impl Hosts {
         containers: Vec<Container>,
         errors: &mpsc::UnboundedSender<String>,
     ) -> Result<Self, String> {
-        let mut hosts = Self {
-            attempt: run.attempt.clone(),
-            inputs: Vec::new(),
-            shims: Vec::new(),
-            exits: JoinSet::new(),
-            pumps: Vec::new(),
-            lost: false,
-        };
+        let mut hosts = Self { attempt: run.attempt.clone(), ..Self::default() };
         for (index, container) in containers.into_iter().enumerate() {
             let host = container.host.clone();
             let stream = LogStream::open(&shared.layout.logs(job), job, &host, run.stream)
