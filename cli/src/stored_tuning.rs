@@ -48,7 +48,6 @@ impl StoredTuning {
         Self::open_described(&tunings, described).await
     }
 
-    /// Opens the described tuning.
     pub(crate) async fn open_described(tunings: &Tunings, described: TuningJob) -> Result<Self, Failure> {
         let name = &described.base.name;
         let (store, row, jobs, place) = match &tunings.home {

@@ -106,7 +106,6 @@ impl Doctor {
         options.into_iter().find(|(_, given)| *given && !self.before).map(|(option, _)| option)
     }
 
-    /// Returns the name of the stack.
     pub(crate) fn stack_name(&self) -> &str {
         self.stack_name.as_deref().unwrap_or(STACK_NAME)
     }

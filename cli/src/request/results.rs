@@ -68,7 +68,6 @@ pub(super) fn append(body: &mut Value, files: &[String]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Returns the results in a file.
 fn of_file(path: &Path, request: &Request, space: &Space) -> Result<Vec<Found>, Failure> {
     let shown = path.display();
     let rows = rows(path, &text(path)?).map_err(|message| {

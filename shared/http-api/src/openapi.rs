@@ -23,7 +23,6 @@ const TIME: &str = "Seconds since 1970, or as in 2026-09-10T00:26:00Z";
 /// The values of `SortOrder`.
 const ORDERS: [&str; 2] = ["Ascending", "Descending"];
 
-/// Returns the document.
 pub(crate) fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = SCHEMAS.trim_start_matches('#').into();

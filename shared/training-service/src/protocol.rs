@@ -35,7 +35,6 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "UnknownOperationException", message)
     }
 
-    /// There is no tuning job of this name.
     pub(crate) fn no_tuning_job(name: &str) -> Self {
         let start: String = name.chars().take(200).collect();
         Self::new(StatusCode::BAD_REQUEST, "ResourceNotFound", format!("no tuning job is named {start}"))

@@ -163,7 +163,6 @@ pub(crate) fn is_out_of_reach(definition: &Definition, state: &State, work: Work
             || !Quote::can_ever_be_paid(definition, state, work))
 }
 
-/// Returns the work of a job of a trial for a rung.
 pub(crate) fn work_of(definition: &Definition, trial: &Trial, rung: RungId) -> Work {
     let size = trial.size(definition);
     Work { own: trial.epoch_ms, ..Work::of_rung(definition, trial.bracket(definition), rung, size) }

@@ -284,7 +284,6 @@ fn tuning_job(loaded: &Loaded, place: &Place, status: String) -> TuningJob {
     }
 }
 
-/// Returns the best training job of a tuning.
 fn best_training_job(Loaded { tuning, state, .. }: &Loaded, place: &Place) -> Option<TrainingJobSummary> {
     let best = state.results.best.as_deref()?;
     let mut shown = jobs::shown(tuning, place, best);

@@ -29,7 +29,6 @@ const SHUTDOWN_GRACE_MAX: Duration = Duration::from_secs(3);
 const SAVE_ATTEMPTS_MAX: u32 = 12;
 const NEVER: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// How a run ended.
 enum RunEnd {
     /// The job ends too.
     Ended(End),

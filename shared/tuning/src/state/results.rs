@@ -95,7 +95,6 @@ impl Results {
 }
 
 impl Counters {
-    /// Counts the end of a job.
     pub(crate) fn count(&mut self, end: Option<JobEnd>) {
         let counter = match end {
             Some(JobEnd::Completed) => &mut self.completed,
