@@ -55,14 +55,15 @@ pub(crate) fn fold(
         };
         changed |= entered.changed;
         moved |= entered.moved;
-        let reached = target.zip(value).filter(|_| entered.changed);
-        reaches_target |=
-            reached.is_some_and(|(target, value)| reaches(definition.direction(), value, target));
         // A value whose epoch is not proven after a restart enters no curve, but counts for the incumbent.
         let held = trial.streams.get(index).is_some_and(|stream| stream.unplaced);
         let unplaced = (entered.epoch.is_none() && (index > 0 || held) && restarts(definition))
             .then(|| trial.resource());
-        seen.extend(entered.epoch.or(unplaced).map(|epoch| (epoch, value)));
+        let counted = entered.epoch.or(unplaced);
+        let reached = target.zip(value).filter(|_| counted.is_some());
+        reaches_target |=
+            reached.is_some_and(|(target, value)| reaches(definition.direction(), value, target));
+        seen.extend(counted.map(|epoch| (epoch, value)));
         new_values.extend(value.filter(|_| entered.epoch.is_some()));
     }
     for value in new_values {

@@ -29,6 +29,14 @@ fn regression_the_trial_that_reached_the_target_trains_to_its_end() {
     check_next(run, &[described(99, job(0), Completed, 90)], &expect);
 }
 
+/// The first value of an epoch counts. A later one ended the tuning for the target, with a best value below it.
+#[test]
+fn regression_a_later_value_of_an_epoch_does_not_reach_the_target() {
+    let given = [submitted(), logged(10, job(0), 1, 0.5), logged(11, job(1), 1, 0.4)];
+    let run = &mut check(&aiming(random(9, 2), 0.9), &given, &[logged(12, job(0), 1, 0.95)], &[]);
+    check_next(run, &[logged(13, job(0), 2, 0.91)], &["stop 1-0-1: trial 0 reached the target"]);
+}
+
 #[test]
 fn the_search_goes_on_if_the_trial_that_reached_the_target_fails() {
     for (end, expect) in
