@@ -77,12 +77,6 @@ mod tests {
     use crate::plan::Plan;
 
     #[test]
-    fn an_open_rung_promotes_one_third_of_the_ended_trials() {
-        let open: Vec<u32> = (0..=9).map(|ended| allowed(9, ended, 3, 0, false)).collect();
-        assert_eq!(open, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
-    }
-
-    #[test]
     fn a_full_round_promotes_the_planned_numbers() {
         let plan = Plan::hyperband(1, 81, 3).unwrap();
         for bracket in plan.brackets() {
@@ -101,13 +95,6 @@ mod tests {
         let rungs =
             [Passage { failed: 7, promoted: 1 }, Passage { failed: 1, promoted: 0 }, Passage::default()];
         assert_eq!(jobs_needed(9, 3, &rungs), 1 + 1);
-    }
-
-    #[test]
-    fn the_needed_jobs_are_never_negative() {
-        let rungs =
-            [Passage { failed: 2, promoted: 4 }, Passage { failed: 4, promoted: 0 }, Passage::default()];
-        assert_eq!(jobs_needed(3, 3, &rungs), 0);
     }
 
     proptest! {

@@ -44,14 +44,6 @@ fn a_min_resource_above_one_raises_the_first_rung() {
 }
 
 #[test]
-fn invalid_numbers_are_refused() {
-    assert_eq!(Plan::hyperband(0, 9, 3), Err(PlanError::MinResourceIsZero));
-    assert_eq!(Plan::hyperband(10, 9, 3), Err(PlanError::MaxBelowMin));
-    assert_eq!(Plan::hyperband(1, 9, 1), Err(PlanError::EtaBelowTwo));
-    assert_eq!(Plan::hyperband(1, 20_001, 3), Err(PlanError::MaxTooLarge));
-}
-
-#[test]
 fn a_plan_fits_the_number_of_jobs() {
     let plan = Plan::hyperband(1, 81, 3).unwrap();
     let chosen = |jobs, promotes| plan.fitting(jobs, promotes).chosen();
@@ -85,12 +77,6 @@ fn an_error_message_names_the_limit() {
     assert_eq!(refusal(10, 9, 3), "MaxResource must not be below MinResource");
     assert_eq!(refusal(1, 20_001, 3), "MaxResource must not be above 20000");
     assert_eq!(refusal(1, 9, 1), "the reduction factor must be at least 2");
-}
-
-#[test]
-fn a_plan_returns_its_parameters() {
-    let plan = Plan::hyperband(1, 30, 3).unwrap();
-    assert_eq!((plan.eta(), plan.max_resource(), plan.trials()), (3, 30, 27 + 12 + 6 + 4));
 }
 
 #[test]
