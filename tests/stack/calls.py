@@ -4,6 +4,7 @@ The expected values come from the logs and from the training service's bills, ne
 """
 
 import base64
+import contextlib
 import copy
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
 
 from emulator import REGION, Emulator, free_port
 from prices import PriceList
@@ -87,6 +89,20 @@ class Background(threading.Thread):
         self.join()
 
 
+class Ticks(Background):
+    """Invokes the sweeper every few seconds. Without it, each of the many short tunings ends with the schedule's next minutes."""
+
+    def __init__(self, client, function):
+        super().__init__()
+        self.client, self.function = client, function
+
+    def run(self):
+        while not self.over.wait(3):
+            # A test may have killed the sweeper's process.
+            with contextlib.suppress(ClientError):
+                self.client.invoke(FunctionName=self.function, Payload=b"{}")
+
+
 class Calls:
     """A part of a test case whose class has a deployed stack."""
 
@@ -138,6 +154,10 @@ class Calls:
         if done.returncode != 0 and "no tuning among the rows" not in done.stderr:
             raise AssertionError(f"{done.stdout}{done.stderr}")
         print(done.stdout, end="")
+
+    def ticks(self):
+        """Returns a context in which the sweeper runs every few seconds."""
+        return Ticks(self.emulator.client("lambda"), self.ids["SweeperFunction"])
 
     def ask(self, method, path, body=None, key="test"):
         """Sends a signed request to the API. Returns the status and the body."""

@@ -5,23 +5,11 @@ import os
 import subprocess
 import unittest
 
-from calls import Background, Calls
+from calls import Calls
 from stack import ROOT
 
 ROLE = "arn:aws:iam::111122223333:role/training"
 PROGRAM = os.path.join(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "debug", "hyperband")
-
-
-class Ticks(Background):
-    """Invokes the sweeper every few seconds. Without it, each of the many short tunings ends with the schedule's next minutes."""
-
-    def __init__(self, client, function):
-        super().__init__()
-        self.client, self.function = client, function
-
-    def run(self):
-        while not self.over.wait(3):
-            self.client.invoke(FunctionName=self.function, Payload=b"{}")
 
 
 class Clients(Calls, unittest.TestCase):
@@ -43,7 +31,7 @@ class Clients(Calls, unittest.TestCase):
 
     def test_unmodified_clients_tune_on_a_stack_through_a_proxy(self):
         environment = os.environ | {"HYPERBAND_BIN": PROGRAM, "CLIENTS_STACK": self.address}
-        with Ticks(self.emulator.client("lambda"), self.ids["SweeperFunction"]):
+        with self.ticks():
             done = subprocess.run(
                 [ROOT / "tests/clients/run.sh"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                 check=False)

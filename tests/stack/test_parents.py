@@ -12,7 +12,6 @@ from automatic import DESCRIBE, LIST, AutomaticTunings
 from calls import Calls, request
 from emulator import free_port
 from stack import ROOT
-from test_clients import Ticks
 
 SAMPLES = ROOT / "events/aws.sagemaker.api"
 # Above every accuracy of the example.
@@ -61,8 +60,7 @@ class Parents(Calls, unittest.TestCase):
         cls.addClassCleanup(cls.sagemaker.stop)
 
     def setUp(self):
-        ticks = Ticks(self.emulator.client("lambda"), self.ids["SweeperFunction"])
-        self.enterContext(ticks)
+        self.enterContext(self.ticks())
 
     def test_a_tuning_starts_from_one_of_the_stack_and_one_of_automatic_model_tuning(self):
         first = child("first", [])

@@ -37,6 +37,11 @@ class Tunings(Calls, unittest.TestCase):
         cls.start_stack(PricesInRequests="NotBelowList", MonthlyCapUsd=str(MONTHLY_CAP_USD))
         cls.notices, cls.received = cls.subscribe_to_the_bus(), []
 
+    def setUp(self):
+        # The first tuning completes with the schedule alone. The others do not wait for its minutes.
+        if not self._testMethodName.startswith(("test_1_", "test_6_")):
+            self.enterContext(self.ticks())
+
     @classmethod
     def subscribe_to_the_bus(cls):
         """Creates a queue that receives every event of the stack's bus. Returns its URL."""
@@ -291,7 +296,7 @@ class Tunings(Calls, unittest.TestCase):
         body = request("sixth", ReductionFactor=3)
         body["HyperParameterTuningJobConfig"]["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2}
         # Silent jobs are read after two minutes, so the jobs last longer.
-        body["TrainingJobDefinition"]["StaticHyperParameters"]["seconds_per_epoch"] = "25"
+        body["TrainingJobDefinition"]["StaticHyperParameters"]["seconds_per_epoch"] = "20"
         body["TrainingJobDefinition"]["StoppingCondition"] = {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 700}
         self.create(body)
         while "BestSeen" not in (described := self.ask("GET", "/tuning-jobs/sixth")[1])["Controller"]:
