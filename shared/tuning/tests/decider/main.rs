@@ -36,6 +36,7 @@ mod rest;
 mod retries;
 mod rungs;
 mod runtime;
+mod sampler;
 mod several;
 mod silence;
 mod sizes;

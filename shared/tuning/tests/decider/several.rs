@@ -18,7 +18,7 @@ use crate::support::run::Run;
 use crate::support::world::World;
 
 /// Adds a definition with the same space, whose jobs have `count` instances.
-fn with(mut definition: Definition, count: u32) -> Definition {
+pub(crate) fn with(mut definition: Definition, count: u32) -> Definition {
     let mut other = Definition { others: Vec::new(), ..definition.clone() };
     let rate = Some(Rate { instance_hour: SECOND * 3_600, volume_kilo_gib_hour: 0 });
     other.job = JobShape { instance_count: count, ..JobShape::new(rate, other.job.max_runtime_seconds) };
