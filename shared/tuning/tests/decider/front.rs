@@ -5,8 +5,12 @@ use tuning::definition::{BestBuy, Definition};
 use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::Completed;
 use tuning::log::ruling::{Order, Ruling};
-use tuning::state::front::FrontPoint;
+use tuning::state::front::{FrontPoint, training};
+use tuning::trial::timing::Timings;
+use tuning::unit::ids::SizeId;
+use tuning::unit::time::Millis;
 
+use crate::sizes::sized;
 use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{cases, check_next};
@@ -120,6 +124,57 @@ fn with_one_epoch_the_time_of_the_job_is_that_of_the_training() {
     let results = &run.state.results;
     let buy = results.front.best_buy(&one, &results.timings, 2.0);
     assert_eq!(buy.map(|point| point.job.trial), Some(TrialId(1)));
+}
+
+#[test]
+fn a_training_takes_a_startup_and_all_epochs() {
+    let time = |definition: &Definition| training(definition, &Timings::default(), SizeId(0), Millis(5_000));
+    assert_eq!(time(&jobs(3, 2)), Millis(45_000), "nine epochs, and no job has shown a start-up");
+    assert_eq!(time(&random(3, 2)), Millis(5_000), "the time of a job that trains as long as it likes");
+}
+
+/// Returns the trials of the front, best first.
+fn front(run: &Run) -> Vec<u32> {
+    run.state.results.front.iter().map(|point| point.job.trial.0).collect()
+}
+
+#[test]
+fn each_cluster_size_has_its_best_trials_on_the_front() {
+    // Four trials of 1, 2, 4 and 1 instances. The first two cost the same, in seconds of one instance.
+    let definition = buying(sized(random(100, 1), &[1, 2, 4, 1]), 10.0, false);
+    let trials = [(5, 8), (4, 4), (3, 9)];
+    let run = played(&definition, &trials);
+    assert_eq!(front(&run), [0, 1, 2]);
+    let results = &run.state.results;
+    let best = |size| results.front.best_of(&definition, SizeId(size));
+    assert_eq!([0, 1, 2].map(best), [Some(5.0), Some(4.0), Some(3.0)]);
+    assert_eq!(played(&definition, &trials[..1]).state.results.front.best_of(&definition, SizeId(1)), None);
+    let across = results.front.across_sizes(&definition, &results.timings);
+    assert_eq!(across.iter().map(|point| point.job.trial.0).collect::<Vec<_>>(), [0]);
+
+    // A better and faster trial replaces those of its own size only.
+    let run = played(&definition, &[trials[0], trials[1], trials[2], (6, 3)]);
+    assert_eq!(front(&run), [3, 1, 2]);
+}
+
+#[test]
+fn the_trials_of_each_cluster_size_are_counted() {
+    let run = played(&sized(random(100, 1), &[1, 2, 4, 1]), &[(5, 8), (4, 4), (3, 9)]);
+    assert_eq!(run.state.results.trials_by_size, [2, 1, 1], "the last one runs");
+    assert!(played(&random(100, 1), &[(5, 8)]).state.results.trials_by_size.is_empty());
+}
+
+/// The worst trial outside the tolerance leaves a long front, but not the best of a size.
+#[test]
+fn a_long_front_keeps_the_best_trial_of_each_cluster_size() {
+    let sizes: Vec<u32> = std::iter::once(2).chain(std::iter::repeat_n(1, 49)).collect();
+    let definition = buying(sized(random(100, 1), &sizes), 5.0, false);
+    let slower = |rank: u32| (rank, i64::from(rank));
+    let trials: Vec<(u32, i64)> = std::iter::once((1, 1)).chain((2..=40).map(slower)).collect();
+    let run = played(&definition, &trials);
+    let mut expected: Vec<u32> = (9..40).rev().collect();
+    expected.push(0);
+    assert_eq!(front(&run), expected);
 }
 
 proptest! {

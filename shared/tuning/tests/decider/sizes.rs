@@ -23,7 +23,7 @@ use crate::support::{cases, check, check_next};
 use crate::waits::{done, on, two_rungs};
 
 /// Returns `definition` with the cluster sizes 1, 2 and 4, which the first trials have in the order of `first`.
-fn sized(definition: Definition, first: &[u32]) -> Definition {
+pub(crate) fn sized(definition: Definition, first: &[u32]) -> Definition {
     let mut definition = definition;
     let sizes = vec![1, 2, 4];
     let mut parameters = definition.space.parameters().to_vec();
