@@ -193,3 +193,6 @@ pub(crate) fn thinned(trial: &Trial) -> Vec<(Epochs, Option<f64>)> {
     }
     points
 }
+
+#[cfg(test)]
+mod tests;

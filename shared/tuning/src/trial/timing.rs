@@ -200,4 +200,25 @@ mod tests {
         }
         assert_eq!((list.len(), list[0], list[99]), (100, Millis(1), Millis(100)));
     }
+
+    #[test]
+    fn the_usual_times_of_a_cluster_size_are_the_medians_of_its_jobs() {
+        let times = |list: &[i64]| list.iter().copied().map(Millis).collect::<Vec<_>>();
+        let (small, large) = (SizeId(0), SizeId(1));
+        let timings = Timings {
+            epoch_ms: times(&[10, 500, 30, 20, 50, 40]),
+            epoch_sizes: vec![small, large, small, small, small, small],
+            startup_ms: times(&[7, 9]),
+            startup_sizes: vec![small, large],
+            // All clusters save the same model.
+            tail_ms: times(&[1, 5, 3]),
+            ..Timings::default()
+        };
+        assert_eq!((timings.epoch(small), timings.epoch(large)), (Some(Millis(30)), Some(Millis(500))));
+        assert_eq!((timings.startup(small), timings.startup(large)), (Some(Millis(7)), Some(Millis(9))));
+        assert_eq!((timings.tail(small), timings.tail(large)), (Millis(3), Millis(3)));
+        assert_eq!(timings.of_jobs(small), (times(&[10, 30, 20, 50, 40]), times(&[7])));
+        let none = Timings::default();
+        assert_eq!((none.epoch(small), none.startup(small), none.tail(small)), (None, None, Millis::ZERO));
+    }
 }

@@ -229,6 +229,13 @@ mod tests {
     }
 
     #[test]
+    fn a_time_moves_by_a_span_and_a_span_prints_its_milliseconds() {
+        let mut time = Time(5);
+        time += Millis(3);
+        assert_eq!((time, Millis(1_500).to_string()), (Time(8), "1500".to_owned()));
+    }
+
+    #[test]
     fn times_and_spans_are_stored_as_numbers() {
         assert_eq!(serde_json::to_string(&(Time(-5), Millis(7))).unwrap(), "[-5,7]");
         assert_eq!(serde_json::from_str::<(Time, Millis)>("[-5,7]").unwrap(), (Time(-5), Millis(7)));

@@ -191,3 +191,41 @@ fn a_refit_starts_before_the_bills_of_the_search_are_confirmed() {
     let expect = ["trial 0 completed", "start 1-0-1 to 1 as refit"];
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &expect);
 }
+
+/// The sweeper reads a bill once more some time after its first read.
+#[test]
+fn a_bill_has_the_time_at_which_its_read_was_ordered() {
+    let value = logged(20, job(0), 1, 0.5);
+    let mut run = unconfirmed(&random(9, 1), &[value.clone(), ended(60, job(0), Completed)]);
+    assert_eq!(run.state.job(job(0)).unwrap().bill.read_at(), Some(at(60)));
+    run.take(&[described(70, job(0), Completed, 50)]);
+    let read_at = |run: &Run| run.state.money.billing.iter().map(|(_, job)| job.bill.read_at()).collect();
+    let times: Vec<_> = read_at(&run);
+    assert_eq!(times, [Some(at(60))]);
+    // This bill came before its read was ordered.
+    let times: Vec<_> = read_at(&unconfirmed(&random(9, 1), &[value, described(60, job(0), Completed, 50)]));
+    assert_eq!(times, [None]);
+}
+
+/// Texts make the most of a job's size, and the state has many jobs that wait for their final bills.
+#[test]
+fn a_job_that_waits_for_its_final_bill_keeps_no_text() {
+    let given =
+        [deferred(1, job(0), 5), started(6, job(0)), described(60, job(0), JobEnd::AlgorithmError, 50)];
+    let run = unconfirmed(&random(9, 1), &given);
+    assert_eq!(run.concluded[0].message.as_deref(), Some("exit code 1"));
+    let texts: Vec<_> =
+        run.state.money.billing.iter().map(|(_, job)| (job.message.clone(), job.deferred.clone())).collect();
+    assert_eq!(texts, [(None, None)]);
+}
+
+/// Lines of the restarted program may be missing, and only the bill or the log shows that all have come.
+#[test]
+fn a_restarted_trial_whose_log_was_not_read_waits_for_its_bill() {
+    let value = |seconds, stream| lines(seconds, job(0), stream, vec![line(seconds, "e", 1, 0.5)]);
+    let mut run = unconfirmed(&two_rungs(), &[value(20, "first"), value(30, "second")]);
+    let expect = ["bill 0-0-1", "start 1-0-1 to 3"];
+    check_next(&mut run, &[ended_after_run(60, job(0), Completed)], &expect);
+    let expect = ["trial 0 waits at rung 0.0, epoch 1"];
+    check_next(&mut run, &[described(60, job(0), Completed, 50)], &expect);
+}

@@ -111,6 +111,10 @@ fn an_attempt_that_had_instances_counts_as_a_training_job() {
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[described(60, job(0), CapacityError, 7), described(61, job(1), CapacityError, 0)]);
     assert_eq!((run.state.results.launched, run.state.results.counters.retryable_error), (1, 1));
+    // Only an event showed its instances, and the service billed nothing.
+    let run = &mut two_jobs(&jobs(9, 2));
+    run.take(&[phase(20, job(0), JobPhase::Training), described(60, job(0), CapacityError, 0)]);
+    assert_eq!((run.state.results.launched, run.state.results.counters.retryable_error), (2, 1));
     // A job that is stopped before it has instances does not count either.
     let run = &mut two_jobs(&jobs(9, 2));
     run.take(&[stop_requested(10)]);
@@ -160,7 +164,8 @@ fn a_tuning_without_capacity_ends_after_its_wait_by_the_sweeper_s_time() {
     check_next(run, &[time_passed(3_660)], &expect);
     let expect = ["trial 0 stopped: tuning ending", "ended: NoCapacity"];
     check_next(run, &[described(4_100, attempt(0, 2), Stopped, 0)], &expect);
-    assert!(run.state.failure().is_some(), "there is no value");
+    let failure = run.state.failure();
+    assert!(failure.is_some_and(|why| why.contains("raise MaxCapacityWaitSeconds")), "there is no value");
 }
 
 #[test]

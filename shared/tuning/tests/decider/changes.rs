@@ -112,3 +112,12 @@ fn a_lowered_cap_that_pays_no_further_job_publishes_a_notice() {
         Some(&Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why: EndReason::CostCap })))
     );
 }
+
+/// `Run::take` checks that a fact without a record changes nothing.
+#[test]
+fn a_request_can_change_the_cap_and_pause_at_once() {
+    let mut run = capped_run(2);
+    check_next(&mut run, &[changed(10, Some(3), None, Some(true))], &[]);
+    assert_eq!(run.state.money.ledger.cap, Some(MicroUsd(3 * WORST_CASE)));
+    check_next(&mut run, &[changed(20, None, None, Some(false))], &["start 2-0-1"]);
+}

@@ -245,3 +245,24 @@ fn failures_after_a_stop_by_a_user_keep_the_reason_of_the_end() {
     let when = [described(5, job(0), Stopped, 5)];
     check(&random(9, 1), &given, &when, &["trial 0 stopped: tuning ending", "ended: Stopped"]);
 }
+
+/// The exit code alone does not show that the failures have one reason.
+#[test]
+fn failures_with_a_bare_exit_code_are_not_reported_as_one_reason() {
+    let mut run = begun(&random(9, 1));
+    end_each(&mut run, 0..6, |at, job| described(at, job, AlgorithmError, 1));
+    assert_eq!(message(&run), "no training job succeeded after 6 attempts. Last failure: exit code 1");
+}
+
+#[test]
+fn only_failed_and_refused_jobs_have_a_cause_of_failure() {
+    let mut run = begun(&random(99, 4));
+    run.take(&[logged(5, job(0), 1, 0.5), described(6, job(0), Completed, 5)]);
+    run.take(&[described(7, job(1), Stopped, 5)]);
+    run.take(&[never_started(8, job(2))]);
+    assert_eq!(run.state.results.failures.causes, []);
+    run.take(&[failed(9, job(3), "out of memory"), refused(10, job(4))]);
+    let causes: Vec<_> =
+        run.state.results.failures.causes.iter().map(|cause| (cause.reason.as_str(), cause.job)).collect();
+    assert_eq!(causes, [("out of memory", job(3)), ("no such role", job(4))]);
+}

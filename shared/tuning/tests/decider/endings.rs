@@ -89,6 +89,7 @@ fn a_stop_request_stops_accepted_and_unaccepted_jobs() {
         &["trial 0 stopped: tuning ending", "ended: Stopped"],
     );
     check_next(run, &[stop_requested(9)], &[]);
+    assert_eq!(run.state.failure(), None, "a stopped tuning has not failed");
 }
 
 #[test]
@@ -195,4 +196,17 @@ fn a_grid_trains_each_combination_once_although_one_is_retried() {
         _ => None,
     });
     assert_eq!(depths.collect::<Vec<_>>(), ["2", "4", "2"]);
+}
+
+/// Reports show the progress in this number.
+#[test]
+fn the_planned_jobs_are_those_of_the_limit_or_the_combinations_of_a_grid_and_the_refit() {
+    assert_eq!(random(40, 2).planned_jobs(), 40);
+    let values = ["2", "4"].map(str::to_owned).to_vec();
+    let parameter = Parameter { name: "depth".to_owned(), domain: Domain::Categorical { values } };
+    let mut definition = random(40, 2);
+    (definition.space, definition.sampler) = (Space::new(vec![parameter]).unwrap(), SamplerKind::Grid);
+    assert_eq!(definition.planned_jobs(), 2);
+    definition.refit = true;
+    assert_eq!(definition.planned_jobs(), 3);
 }

@@ -3,7 +3,7 @@
 use tuning::job::Job;
 use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
-use tuning::unit::time::Time;
+use tuning::unit::time::{Millis, Time};
 
 use crate::support::build::*;
 use crate::support::check;
@@ -228,4 +228,39 @@ fn facts_of_a_job_at_another_rung_do_not_change_a_job() {
     let run = check(&random(9, 1), &[submitted()], &[started(5, other), ended(6, other, Completed)], &[]);
     assert!(!run.state.job(job(0)).unwrap().is_accepted());
     assert_eq!(run.state.job(other), None);
+}
+
+#[test]
+fn a_job_is_known_from_its_first_sign_of_life_to_its_end() {
+    let stage = |facts: &[Recorded]| {
+        let job = job_after(facts);
+        (job.awaits_start(), job.is_known())
+    };
+    assert_eq!(stage(&[]), (true, false));
+    assert_eq!(stage(&[started(5, job(0))]), (false, true));
+    assert_eq!(stage(&[started(5, job(0)), ended(9, job(0), Completed)]), (false, false));
+}
+
+/// The time without instances does not count against the limits of the job. The decider must not take more of it than it
+/// is sure of.
+#[test]
+fn an_interruption_that_two_sources_report_lasts_from_the_later_time() {
+    let job = job_after(&[
+        phase(10, job(0), JobPhase::Training),
+        phase(20, job(0), JobPhase::Interrupted),
+        phase(25, job(0), JobPhase::Interrupted),
+        phase(60, job(0), JobPhase::Starting),
+    ]);
+    assert_eq!(job.run.trace().map(|trace| trace.idle), Some(Millis::from_seconds(35)));
+}
+
+#[test]
+fn a_stored_job_has_no_field_for_what_did_not_happen() {
+    let stored = |facts: &[Recorded]| serde_json::to_value(job_after(facts)).unwrap();
+    let has = |job: &serde_json::Value, field| job["run"]["Known"].get(field).is_some();
+    let quiet = stored(&[phase(5, job(0), JobPhase::Training)]);
+    assert!(!has(&quiet, "idle") && !has(&quiet, "interruptions"), "{quiet}");
+    let facts = [phase(5, job(0), JobPhase::Interrupted), phase(9, job(0), JobPhase::Training)];
+    let interrupted = stored(&facts);
+    assert!(has(&interrupted, "idle") && has(&interrupted, "interruptions"), "{interrupted}");
 }

@@ -18,6 +18,7 @@ mod grants;
 mod histories;
 mod invariants;
 mod large;
+mod lessons;
 mod lives;
 mod machine;
 mod model;

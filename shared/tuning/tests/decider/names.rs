@@ -104,6 +104,34 @@ fn each_end_reason_has_a_stable_word() {
     }
 }
 
+#[test]
+fn an_order_about_a_job_has_its_key_and_an_order_about_the_tuning_has_none() {
+    let job = attempt(7, 2);
+    let of_job = [
+        Order::Stop { job, why: StopWhy::MaxResource, because: None },
+        Order::Read(ReadOrder::Bill { job }),
+        Order::Read(ReadOrder::Silence { job, since: Time(9) }),
+        Order::Pool(PoolOrder::Release { job }),
+    ];
+    assert!(of_job.iter().all(|order| order.job() == Some(job)));
+    let (least, wanted) = (MicroUsd(1), MicroUsd(2));
+    let others =
+        [Order::Grant(GrantOrder::Request { n: 4, least, wanted }), Order::Notice(NoticeOrder::OverrunSeen)];
+    assert!(others.iter().all(|order| order.job().is_none()));
+}
+
+#[test]
+fn a_refusal_has_its_message_and_comes_first_if_another_job_has_the_name() {
+    let refusal = |name_is_foreign| {
+        let message = "no such role".to_owned();
+        Fact::StartRefused { job: job(0), message, name_is_foreign }
+    };
+    assert_eq!(refusal(true).refusal(), Some("no such role"));
+    assert_eq!((started(1, job(0)).fact.refusal(), never_started(1, job(0)).fact.refusal()), (None, None));
+    assert_eq!((refusal(true).comes_first(), refusal(false).comes_first()), (true, false));
+    assert!(!started(1, job(0)).fact.comes_first());
+}
+
 /// All stored facts of a job are folded before one of these facts.
 #[test]
 fn a_bill_a_log_read_and_a_silence_complete_the_facts_of_a_job() {

@@ -85,11 +85,19 @@ fn lines_without_an_index_and_begun_epochs_are_bounded() {
 fn a_problem_of_each_kind_is_kept_once() {
     let mut run = Run::new(&captured(1, false));
     run.take(&[submitted()]);
-    for (number, line) in [(1, "a"), (2, "b")] {
-        let problem = Box::new(LogProblem::Redrawn { line: line.to_owned() });
-        run.take(&[recorded(number, Fact::LogProblemSeen { job: job(0), problem })]);
+    let redrawn = |line: &str| LogProblem::Redrawn { line: line.to_owned() };
+    let cut = |is_epoch| {
+        let text = str::to_owned;
+        LogProblem::NumberCut { captured: text("1"), whole: text("12"), line: text("a 12"), is_epoch }
+    };
+    let no_value = LogProblem::NoValue { hint: "no line matches".to_owned(), is_cause: true };
+    let seen = [redrawn("a"), redrawn("b"), cut(false), cut(true), cut(false), no_value.clone()];
+    for (second, problem) in (1..).zip(seen) {
+        let problem = Box::new(problem);
+        run.take(&[recorded(second, Fact::LogProblemSeen { job: job(0), problem })]);
     }
-    assert_eq!(run.state.results.log_problems, [(job(0), LogProblem::Redrawn { line: "a".to_owned() })]);
+    let kept = [redrawn("a"), cut(false), cut(true), no_value].map(|problem| (job(0), problem));
+    assert_eq!(run.state.results.log_problems, kept);
 }
 
 #[test]
@@ -130,4 +138,35 @@ fn many_equal_values_of_several_trials_show_a_constant_objective() {
     assert!(!run.state.search.is_constant());
     run.take(&[logged(31, job(0), 7, 0.1)]);
     assert_eq!(run.state.search.equal_values, None);
+}
+
+#[test]
+fn a_line_that_begins_an_epoch_changes_nothing_where_it_cannot_count() {
+    // The epoch is the rank of a line with a value.
+    let mut run = Run::new(&ranked(random(1, 1)));
+    run.take(&[submitted()]);
+    let before = run.state.clone();
+    run.take(&[lines_begun(1, "a", 1)]);
+    assert!(run.state == before);
+    // The attempt was never ordered.
+    let mut run = Run::new(&captured(1, false));
+    run.take(&[submitted()]);
+    let before = run.state.clone();
+    let mut other = lines_begun(1, "a", 1);
+    if let Fact::MetricsLogged { job, .. } = &mut other.fact {
+        *job = attempt(0, 2);
+    }
+    run.take(&[other]);
+    assert!(run.state == before);
+}
+
+/// Such a line would wait for ever.
+#[test]
+fn a_line_from_before_all_remembered_epochs_does_not_wait() {
+    let facts: Vec<Recorded> = (0..40).map(|n| lines_begun(n, "a", n.unsigned_abs())).collect();
+    for (second, waits) in [(5, 0), (24, 1), (30, 1)] {
+        let late = of("b", vec![plain(second, 0.5)]);
+        let run = check_curve(&captured(1, false), &[facts.clone(), vec![late]].concat(), &[]);
+        assert_eq!(run.state.trials[&TrialId(0)].unnumbered.len(), waits, "second {second}");
+    }
 }

@@ -69,6 +69,21 @@ fn a_longer_allowance_for_the_start_is_reserved_and_stops_a_job_later() {
     assert_eq!(running(&definition, 0).state.results.launched, 0, "the cap pays for no job");
 }
 
+/// Rows of earlier versions have no allowances.
+#[test]
+fn a_stored_definition_has_its_allowances_only_if_they_are_not_the_usual_ones() {
+    let stored = |allowances: Allowances| {
+        let mut definition = random(9, 1);
+        definition.job.allowances = allowances;
+        let row = serde_json::to_value(&definition).unwrap();
+        let read: Definition = serde_json::from_value(row.clone()).unwrap();
+        assert_eq!(read.job.allowances, allowances);
+        row["job"].get("allowances").is_some()
+    };
+    assert!(!stored(Allowances::usual()));
+    assert!(stored(Allowances { upload_seconds: 1_000, ..Allowances::usual() }));
+}
+
 /// A stop would only lose the model.
 #[test]
 fn a_job_that_uploads_its_model_is_not_stopped() {

@@ -192,3 +192,15 @@ fn a_type_whose_quota_is_too_small_is_asked_again_only_after_the_others() {
     let live = run.state.jobs().next().map(|(key, _, job)| (key.attempt, job.order.instances));
     assert_eq!(live, Some((2, ChoiceId(1))));
 }
+
+#[test]
+fn a_job_that_is_accepted_shows_that_the_quota_of_its_instances_suffices() {
+    let mut definition = three_choices();
+    definition.limits.max_parallel = 1;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[answered(5, job(0), 0, 1)]);
+    assert_eq!(run.state.capacity.below_need, [ChoiceId(0)]);
+    run.take(&[started(6, job(0))]);
+    assert_eq!(run.state.capacity.below_need, []);
+}

@@ -9,6 +9,7 @@ use tuning::log::reasons::{EndReason, StopWhy};
 use tuning::log::ruling::{NoticeOrder, Order, Ruling};
 use tuning::state::State;
 use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -275,4 +276,33 @@ fn regression_a_stop_also_cancels_the_refit_of_a_search_that_ended_at_the_cap() 
     let mut run = ending_at_the_cap();
     run.take(&[described(20, job(0), Stopped, 10)]);
     check_next(&mut run, &[stop_requested(25)], &["stop 1-0-1: tuning ending"]);
+}
+
+#[test]
+fn the_refit_is_in_a_bracket_of_its_own() {
+    let mut run = searched();
+    let rulings = run.take(&[described(21, job(1), Completed, 10)]);
+    let Some(Ruling::Order(Order::Start { bracket, .. })) = rulings.last() else { panic!("{rulings:?}") };
+    let beyond_all = BracketId::at(run.definition.brackets().count());
+    assert_eq!(*bracket, beyond_all);
+    assert_eq!(run.state.trials[&TrialId(2)].bracket(&run.definition), beyond_all);
+}
+
+/// The refit trains to the epoch of the best value, which may be far below the largest one.
+#[test]
+fn a_further_attempt_of_the_refit_reserves_for_the_epochs_of_the_refit() {
+    let mut definition = refit(capped(jobs(100, 1), 9));
+    definition.limits.target = Some(0.7);
+    let mut run = Run::new(&definition);
+    run.state.results.timings.epoch_ms = vec![Millis(100_000); 5];
+    run.take(&[submitted()]);
+    run.take(&[logged(10, job(0), 3, 0.75)]);
+    run.take(&[described(20, job(0), Completed, 10)]);
+    let limit = |run: &Run, key| run.state.job(key).unwrap().order.limits.max_runtime_seconds;
+    let first = limit(&run, job(1));
+    run.take(&[described(30, job(1), CapacityError, 0)]);
+    run.take(&[time_passed(61)]);
+    let expect = 480 + 28;
+    assert_eq!(first, expect, "160 % of 3 x 100 seconds, and 280 % of a tail of 10");
+    assert_eq!(limit(&run, attempt(1, 2)), expect);
 }

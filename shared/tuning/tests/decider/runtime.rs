@@ -2,6 +2,7 @@
 
 use tuning::definition::{Definition, Scheduling};
 use tuning::log::fact::JobKey;
+use tuning::quote::runtime::usual_epoch;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
 
@@ -135,4 +136,36 @@ fn before_a_job_was_timed_every_job_gets_the_user_s_limit() {
     let promoted = || promoting(jobs(40, 4), Scheduling::Asynchronous);
     assert_eq!(limits(&begun(4_800, promoted())), [3_600]);
     assert_eq!(limits(&begun(8_000, promoted())), [3_600; 2]);
+}
+
+/// With the epochs of twenty jobs, of which four took 200 seconds and the others 100, the usual one takes 120.
+#[test]
+fn a_running_job_changes_limits_only_until_twenty_jobs_were_timed() {
+    let second_limit = |timed: usize| {
+        let mut run = begun(100_000, jobs(9, 2));
+        let timings = &mut run.state.results.timings;
+        timings.epoch_ms = vec![Millis(100_000); timed];
+        timings.epoch_ms[..timed / 5].fill(Millis(200_000));
+        timings.tail_ms = vec![Millis(0)];
+        train(&mut run, job(0), 200, 2);
+        // The next trial takes the slot.
+        run.take(&[never_started(500, job(1))]);
+        limits(&run)[1]
+    };
+    assert_eq!(second_limit(19), 1_480, "137 % of 9 x 120 seconds: the running job is the twentieth");
+    assert_eq!(second_limit(20), 1_480, "it would be the fifth with 200 seconds");
+}
+
+#[test]
+fn an_epoch_usually_takes_as_long_as_that_of_its_own_trial_or_the_longest_of_others() {
+    let mut run = begun(100_000, jobs(9, 2));
+    let usual = |run: &Run| {
+        let (_, trial, job) = run.state.jobs().next().unwrap();
+        usual_epoch(&run.definition, &run.state, trial, job)
+    };
+    assert_eq!(usual(&run), None, "no epoch was timed");
+    run.state.results.timings.epoch_ms = vec![Millis(10_000), Millis(30_000), Millis(20_000)];
+    assert_eq!(usual(&run), Some(Millis(30_000)));
+    train(&mut run, job(0), 5, 2);
+    assert_eq!(usual(&run), Some(Millis(5_000)));
 }

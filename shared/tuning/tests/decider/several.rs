@@ -88,6 +88,32 @@ fn the_jobs_of_a_definition_have_its_time_limits_and_capacity() {
     assert_eq!(limits(&run, 2), []);
 }
 
+/// The plan of a request shows what its most expensive job can cost.
+#[test]
+fn the_dearest_job_is_that_of_the_definition_with_the_greatest_worst_case() {
+    assert_eq!(with(with(jobs(20, 4), 3), 2).dearest(), ChoiceId(1));
+    // Its instances are kept after the job.
+    let mut keeping = with(with(jobs(20, 4), 1), 1);
+    keeping.others[0].terms.keep_alive_seconds = 600;
+    assert_eq!(keeping.dearest(), ChoiceId(1));
+    assert_eq!(keeping.greatest_limits(ChoiceId(1)).keep_alive_seconds, 600);
+    assert_eq!(keeping.greatest_limits(ChoiceId(2)).keep_alive_seconds, 0);
+    // The same time limit costs most on the most instances, whatever the terms.
+    let mut short = with(with(jobs(20, 4), 3), 2);
+    short.others[0].terms.max_runtime_seconds = 60;
+    assert_eq!((short.dearest(), short.job.largest()), (ChoiceId(2), ChoiceId(1)));
+}
+
+/// Without one of them, no cost of the tuning can be shown.
+#[test]
+fn a_tuning_has_prices_if_the_first_instances_of_each_definition_have_one() {
+    let mut definition = with(jobs(20, 4), 3);
+    assert!(definition.job.is_priced());
+    definition.job.fallbacks[0].rate = None;
+    assert!(!definition.job.is_priced());
+    assert_eq!(definition.dearest(), ChoiceId(1), "an unknown price may be the highest");
+}
+
 /// Earlier rows had only the spaces of the further definitions. Read as one definition, a tuning would lose trials.
 #[test]
 fn a_row_without_the_terms_of_further_definitions_is_unreadable() {

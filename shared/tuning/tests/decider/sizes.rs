@@ -367,3 +367,29 @@ fn a_refit_that_waits_for_money_is_not_drawn_again() {
     run.take(&[returned(31, 2)]);
     check_next(&mut run, &[time_passed(60)], &[&format!("ask 2: {WORST_CASE} to {WORST_CASE}")]);
 }
+
+/// The sampler tries each size often enough before it chooses by itself.
+#[test]
+fn each_trial_of_the_search_counts_once_for_its_size() {
+    let mut definition = Definition { refit: true, ..sized(random(20, 2), &[4, 1, 4]) };
+    definition.limits.target = Some(0.7);
+    let mut run = begun(&definition);
+    assert_eq!(run.state.results.trials_by_size, [1, 0, 1]);
+    let expect = ["retry after 1-0-1: ServiceError, from 40", "start 2-0-1 on choice 2"];
+    check_next(&mut run, &[described(10, job(1), ServiceError, 1)], &expect);
+    assert_eq!(run.state.results.trials_by_size, [1, 0, 2]);
+    let first = [logged(50, job(2), 1, 0.5), described(60, job(2), Completed, 50)];
+    check_next(&mut run, &first, &["trial 2 completed", "start 1-0-2"]);
+    run.take(&[logged(70, job(0), 3, 0.75), described(80, attempt(1, 2), Completed, 10)]);
+    let expect = ["trial 0 completed", "ending: Target", "start 3-0-1 to 3 on choice 2 as refit"];
+    check_next(&mut run, &[described(90, job(0), Completed, 10)], &expect);
+    assert_eq!(run.state.results.trials_by_size, [1, 0, 2], "neither the retry nor the refit is a new trial");
+}
+
+/// The search could otherwise spend the money of a refit with four instances.
+#[test]
+fn the_money_for_the_refit_pays_for_the_largest_size() {
+    let definition = Definition { refit: true, ..sized(random(9, 1), &[2]) };
+    assert_eq!(live(&begun(&capped(definition.clone(), 6))), [(0, 2, 2)]);
+    assert_eq!(live(&begun(&capped(definition, 5))), [(0, 1, 1)], "two instances and the refit cost six");
+}

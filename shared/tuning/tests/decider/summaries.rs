@@ -5,8 +5,10 @@ use tuning::log::fact::JobEnd::{
     AlgorithmError, CapacityError, Completed, MaxRuntime, MaxWait, ServiceError, Stopped,
 };
 use tuning::log::fact::{Fact, JobEnd};
+use tuning::log::ruling::{Booking, Ruling};
 use tuning::trial::summary::JobSummary;
 use tuning::unit::epochs::Epochs;
+use tuning::unit::money::MicroUsd;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -41,7 +43,7 @@ fn a_summary_has_the_last_and_the_best_value() {
             (summary.billable_seconds, summary.cost.map(|cost| cost.0)),
             (Some(50), Some(50 * SECOND))
         );
-        assert!(!summary.settled_in_full && !summary.never_started);
+        assert!(summary.concluded && !summary.settled_in_full && !summary.never_started);
     }
 }
 
@@ -127,6 +129,7 @@ fn the_best_job_has_the_best_last_value_and_the_first_job_wins_a_tie() {
         }
         let best_job = run.state.results.best.as_ref().unwrap();
         assert_eq!(best_job.job, job(best), "{objective:?}");
+        assert!(best_job.concluded, "its last value is final");
         let counters = run.state.results.counters;
         assert_eq!((counters.objective_succeeded, counters.objective_failed), (3, 1));
     }
@@ -172,4 +175,43 @@ fn a_long_message_is_cut_to_a_thousand_characters() {
     let fact = recorded(5, Fact::StartRefused { job: job(0), message, name_is_foreign: false });
     let summary = &concluded(&random(1, 1), &[fact])[0];
     assert_eq!(summary.message.as_ref().map(|text| text.chars().count()), Some(1_000));
+}
+
+#[test]
+fn the_bookings_after_the_conclusion_of_a_job_are_in_its_summary() {
+    let summary = &concluded(&random(1, 1), &[described(60, job(0), Completed, 50)])[0];
+    let booked = |booking| {
+        let mut booked = summary.clone();
+        booked.book(&Ruling::Booking(booking));
+        booked
+    };
+    let risen = booked(Booking::BillBooked { job: job(0), seconds: 70, amount: MicroUsd(7_000) });
+    assert_eq!((risen.billable_seconds, risen.cost), (Some(70), Some(MicroUsd(7_000))));
+    let in_full = booked(Booking::SettledInFull { job: job(0), amount: MicroUsd(WORST_CASE) });
+    assert_eq!((in_full.settled_in_full, in_full.cost), (true, Some(MicroUsd(WORST_CASE))));
+    let kept = booked(Booking::PoolClosed { job: job(0), seconds: Some(30), amount: MicroUsd(3_000) });
+    assert_eq!((kept.retained_seconds, kept.retained_cost), (Some(30), Some(MicroUsd(3_000))));
+    assert_eq!(kept.cost, Some(MicroUsd(50 * SECOND)), "the job itself costs the same");
+}
+
+/// Another job had the name.
+#[test]
+fn a_job_that_never_started_has_no_value_although_lines_of_its_name_were_logged() {
+    let message = "the name is in use".to_owned();
+    let foreign = recorded(5, Fact::StartRefused { job: job(0), message, name_is_foreign: true });
+    let summary = &concluded(&random(1, 1), &[logged(1, job(0), 1, 0.5), foreign])[0];
+    assert_eq!((summary.never_started, summary.last_value), (true, None));
+}
+
+#[test]
+fn a_further_attempt_has_the_value_that_it_logged_last() {
+    let facts = [
+        logged(1, job(0), 1, 0.5),
+        described(60, job(0), ServiceError, 9),
+        described(95, job(1), Completed, 9),
+        lines(97, attempt(0, 2), "algo-2", vec![line(97, "e00002", 2, 0.7)]),
+        described(99, attempt(0, 2), Completed, 9),
+    ];
+    let summaries = concluded(&random(3, 1), &facts);
+    assert_eq!(summaries.last().map(|job| (job.job, job.last_value)), Some((attempt(0, 2), Some(0.7))));
 }

@@ -5,6 +5,7 @@ use tuning::definition::{Definition, Silence};
 use tuning::log::fact::JobEnd::{Completed, MaxRuntime, Stopped};
 use tuning::log::fact::{Fact, JobKey, JobPhase, Recorded};
 use tuning::log::ruling::{Order, Ruling};
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -152,4 +153,18 @@ fn regression_a_job_that_trained_beyond_its_last_epoch_teaches_no_tail() {
     }
     run.take(&[logged(590, job(5), 9, 9.0)]);
     check_next(&mut run, &[time_passed(590 + 600)], &[]);
+}
+
+#[test]
+fn a_limit_shows_three_times_the_tail_of_a_job_only_after_its_last_epoch() {
+    for (last, tails) in [(9_u32, vec![Millis::from_seconds(30)]), (5, vec![])] {
+        let mut run = Run::new(&jobs(99, 1));
+        run.take(&[submitted()]);
+        for epoch in 1..=last {
+            run.take(&[logged(i64::from(epoch) * 10, job(0), u64::from(epoch), 0.5)]);
+        }
+        let end = i64::from(last) * 10 + 10;
+        run.take(&[ran(0, end, job(0), MaxRuntime)]);
+        assert_eq!(run.state.results.timings.tail_ms, tails, "after epoch {last}");
+    }
 }

@@ -149,3 +149,15 @@ fn a_retry_of_the_trial_that_reached_the_target_goes_ahead() {
     let run = &mut check(&aiming(random(9, 2), 0.9), &given, &when, &expect);
     check_next(run, &[time_passed(90)], &["start 0-0-2"]);
 }
+
+#[test]
+fn a_trial_whose_stop_was_requested_or_whose_job_has_failed_cannot_reach_the_target() {
+    let stop = recorded(5, Fact::JobStopRequested { job: job(0) });
+    for before in [stop, ended(5, job(0), AlgorithmError)] {
+        let given = [submitted(), logged(1, job(0), 1, 0.5)];
+        let mut run = check(&aiming(random(9, 1), 0.9), &given, &[], &[]);
+        // Both facts come in one delivery.
+        run.take(&[before.clone(), logged(4, job(0), 2, 0.95)]);
+        assert_eq!(run.state.finalist, None, "{before:?}");
+    }
+}

@@ -6,6 +6,7 @@ use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceEr
 use tuning::log::fact::{JobKey, Recorded};
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::MicroUsd;
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -467,4 +468,18 @@ fn a_trial_that_is_out_needs_no_job() {
     assert_eq!(needed(&run), 0);
     let left = run.state.search.cohort(cohort(0, 0)).unwrap();
     assert_eq!(left.passages()[0], hyperband::promotion::Passage { failed: 1, promoted: 1 });
+}
+
+/// Only the end of its job shows from which checkpoint a promoted trial resumed.
+#[test]
+fn lines_counted_from_one_raise_the_epoch_of_a_running_trial_only_in_its_first_job() {
+    let mut run = promoted_counting_from_one();
+    let resource = |run: &Run, trial| run.state.trials[&TrialId(trial)].resource();
+    run.take(&[counted(30, on(2, 1), "second", &[0.61, 0.65, 0.7, 0.75, 0.8])]);
+    assert_eq!(resource(&run, 2), Epochs(4));
+    run.take(&[counted(31, on(1, 0), "other", &[0.1, 0.2, 0.3])]);
+    assert_eq!(resource(&run, 1), Epochs(3));
+    // Both jobs of trial 2 logged an epoch each second.
+    run.take(&[described(50, on(2, 1), Completed, 10)]);
+    assert_eq!(run.state.results.timings.epoch_ms, [Millis(1_000); 2]);
 }

@@ -1,11 +1,14 @@
 //! The size of a row is never above the bound of its parts.
 
 use super::*;
-use crate::log::fact::{JobKey, MetricLine};
+use crate::definition::{JobLimits, JobShape, Limits};
+use crate::log::fact::{JobEnd, JobKey, JobPhase, MetricLine};
+use crate::log::problem::LogProblem;
 use crate::log::reasons::{RetryWhy, StopWhy};
 use crate::log::ruling::{Launch, Verdict};
 use crate::unit::epochs::Epochs;
 use crate::unit::ids::{BracketId, ChoiceId, RungId, TrialId};
+use crate::unit::money::MicroUsd;
 use crate::unit::time::Time;
 
 const JOB: JobKey = JobKey { trial: TrialId(u32::MAX), rung: RungId(u32::MAX), attempt: u32::MAX };
@@ -38,19 +41,33 @@ fn a_fact_is_never_larger_than_its_estimate() {
         Fact::MetricsLogged { job: JOB, stream: worst(512), lines: vec![line; 500], began: None },
         Fact::JobStateChanged {
             job: JOB,
-            phase: crate::log::fact::JobPhase::Downloading,
+            phase: JobPhase::Downloading,
             started: Some(Time::MIN),
             ended: Some(Time::MIN),
             message: message.clone(),
         },
         Fact::JobDescribed {
             job: JOB,
-            end: crate::log::fact::JobEnd::AlgorithmError,
+            end: JobEnd::AlgorithmError,
             started: Some(Time::MIN),
             ended: Some(Time::MIN),
             billable_seconds: u64::MAX,
             message,
             interruptions: u32::MAX,
+        },
+        Fact::LogProblemSeen {
+            job: JOB,
+            problem: Box::new(LogProblem::NumberCut {
+                captured: worst(300),
+                whole: worst(300),
+                line: worst(300),
+                is_epoch: true,
+            }),
+        },
+        Fact::LogProblemSeen { job: JOB, problem: Box::new(LogProblem::Redrawn { line: worst(300) }) },
+        Fact::LogProblemSeen {
+            job: JOB,
+            problem: Box::new(LogProblem::NoValue { hint: worst(300), is_cause: true }),
         },
         Fact::FinalMetricsSeen { job: JOB, values: vec![(u8::MAX, f64::MIN_POSITIVE); 40] },
         Fact::TuningSubmitted,
@@ -64,7 +81,7 @@ fn a_fact_is_never_larger_than_its_estimate() {
 
 fn largest_start() -> Order {
     let configuration = Configuration([(worst(250), worst(250)), (worst(9), worst(9))].into());
-    let limits = crate::definition::JobLimits {
+    let limits = JobLimits {
         max_runtime_seconds: u64::MAX,
         max_wait_seconds: Some(u64::MAX),
         keep_alive_seconds: u64::MAX,
@@ -86,7 +103,7 @@ fn largest_start() -> Order {
             of_size: true,
         }),
         limits,
-        reservation: crate::unit::money::MicroUsd(u64::MAX),
+        reservation: MicroUsd(u64::MAX),
         round: u32::MAX,
         launch: Launch {
             resource: Some(Epochs(u32::MAX)),
@@ -167,4 +184,31 @@ fn a_fact_or_ruling_without_text_counts_as_its_frame() {
     let recorded = Recorded { key: String::new(), at: Time(0), fact: Fact::TimePassed };
     assert_eq!(fact_bytes(&recorded), FRAME_BYTES);
     assert_eq!(ruling_bytes(&Ruling::Order(Order::Notice(NoticeOrder::OverrunSeen))), FRAME_BYTES);
+}
+
+#[test]
+fn only_a_job_that_keeps_its_instances_counts_bytes_for_their_period() {
+    let mut start = largest_start();
+    let kept = ruling_bytes(&Ruling::Order(start.clone()));
+    if let Order::Start { limits, .. } = &mut start {
+        limits.keep_alive_seconds = 0;
+    }
+    assert_eq!(ruling_bytes(&Ruling::Order(start)), kept - KEPT_BYTES);
+}
+
+/// Returns a definition whose only parameter has these values.
+fn with_values(values: &[&str]) -> Definition {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    let parameter = Parameter { name: "optimizer".to_owned(), domain: Domain::Categorical { values } };
+    let space = Space::new(vec![parameter]).unwrap();
+    Definition::new(("a", "b"), Time(0), space, Limits::new(1, 1), JobShape::new(None, 60))
+}
+
+#[test]
+fn the_row_of_an_action_counts_as_its_order_and_other_rulings_write_none() {
+    let definition = with_values(&["sgd"]);
+    let start = Ruling::Order(largest_start());
+    assert_eq!(row_bytes(&definition, &start), ruling_bytes(&start));
+    let ending = Ruling::TuningEnding { why: EndReason::MaxJobs };
+    assert_eq!(row_bytes(&definition, &ending), 0);
 }
