@@ -4,6 +4,7 @@ use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
 use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError};
 use tuning::log::fact::{JobPhase, Recorded};
+use tuning::unit::limits::BILL_USUAL;
 use tuning::unit::time::Time;
 
 use crate::support::build::*;
@@ -159,4 +160,23 @@ fn a_late_report_of_a_shorter_deferral_changes_nothing() {
 fn a_deferral_that_arrives_with_the_refusal_delays_no_starts() {
     let when = [refused(5, job(0)), deferred(6, job(0), 90)];
     check(&random(9, 1), &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
+}
+
+/// One of these facts may be the read of the log.
+#[test]
+fn a_job_is_read_before_a_time_that_ends_the_wait_for_its_log() {
+    let mut run = Run::new(&random(9, 1));
+    run.answers_reads = false;
+    run.take(&[submitted()]);
+    run.take(&[logged(50, job(0), 1, 0.5), described(60, job(0), Completed, 50)]);
+    run.take(&[time_passed(130)]);
+    assert_eq!(must_fold_first(&run.definition, &run.state, at(130 + 3_599)), []);
+    assert_eq!(must_fold_first(&run.definition, &run.state, at(130 + 3_600)), [job(0)]);
+}
+
+/// The report of the time arrived before the start.
+#[test]
+fn a_job_whose_longest_life_ends_at_the_reported_time_is_looked_for_soon() {
+    let facts = [time_passed(50 + LIFE), started(50, job(0))];
+    check_deadline(&random(9, 1), &facts, Some(50 + LIFE + BILL_USUAL.as_seconds()));
 }

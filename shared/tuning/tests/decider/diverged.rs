@@ -1,10 +1,11 @@
 //! Trials whose objective is NaN or infinite.
 
 use tuning::definition::{Definition, EpochRule, Scheduling};
-use tuning::log::fact::JobEnd::{ServiceError, Stopped};
+use tuning::log::fact::JobEnd::{Completed, ServiceError, Stopped};
 use tuning::log::fact::Recorded;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
 
 /// Returns a tuning without rungs whose trials are stopped after so many epochs.
@@ -67,4 +68,15 @@ fn regression_a_diverged_trial_is_stopped_although_the_epochs_of_its_lines_are_n
         &[logged_nan(40, job(0), 4)],
         &["stop 0-0-1: diverged for 3 epochs"],
     );
+}
+
+#[test]
+fn a_trial_that_diverges_below_its_level_arrives_without_a_value() {
+    let definition = Definition { strategy: comparing(6, 18, 3), ..jobs(99, 1) };
+    let mut run = Run::new(&promoting(definition, Scheduling::Asynchronous));
+    run.take(&[submitted()]);
+    run.take(&[logged(1, job(0), 1, 0.5)]);
+    run.take(&[logged_nan(2, job(0), 2), logged_nan(3, job(0), 3), logged_nan(4, job(0), 4)]);
+    run.take(&[described(9, job(0), Completed, 9)]);
+    assert_eq!(run.state.search.cohorts[0].rungs[0].arrivals, [(TrialId(0), None)]);
 }

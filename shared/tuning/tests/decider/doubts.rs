@@ -3,6 +3,7 @@
 use tuning::definition::{Definition, Scheduling};
 use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
 use tuning::log::fact::{Fact, JobKey, Recorded};
+use tuning::log::problem::LogProblem;
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
 use tuning::rules::doubt;
@@ -265,4 +266,16 @@ fn only_failed_and_refused_jobs_have_a_cause_of_failure() {
     let causes: Vec<_> =
         run.state.results.failures.causes.iter().map(|cause| (cause.reason.as_str(), cause.job)).collect();
     assert_eq!(causes, [("out of memory", job(3)), ("no such role", job(4))]);
+}
+
+/// Two trials are enough where the log shows why they have no value.
+#[test]
+fn a_tuning_whose_log_shows_why_values_are_missing_fails_early_with_that_reason() {
+    let mut run = begun(&random(99, 1));
+    let hint = "the Regex matches no line".to_owned();
+    let problem = Box::new(LogProblem::NoValue { hint: hint.clone(), is_cause: true });
+    run.take(&[recorded(5, Fact::LogProblemSeen { job: job(0), problem })]);
+    end_each(&mut run, 0..2, |seconds, job| described(seconds, job, Completed, 1));
+    let expect = "no training job logged a value of the objective metric in 2 attempts";
+    assert_eq!(message(&run), format!("{expect}: {hint} (log of trial 0)"));
 }

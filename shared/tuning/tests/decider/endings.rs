@@ -2,11 +2,14 @@
 
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
-use tuning::log::fact::JobEnd::{AlgorithmError, Completed, ServiceError, Stopped};
+use tuning::definition::Instances;
+use tuning::log::fact::Fact;
+use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, ServiceError, Stopped};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
 use tuning::state::Status;
 use tuning::unit::limits::MAX_TRAINING_JOBS;
+use tuning::unit::money::Rate;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -127,7 +130,28 @@ fn failures_after_a_success_do_not_fail_the_tuning() {
 fn a_tuning_that_ends_without_a_value_fails() {
     let when = [described(60, job(0), Completed, 50)];
     let run = check(&random(1, 1), &[submitted()], &when, &["trial 0 completed", "ended: Failed"]);
-    assert!(failure_message(&run.state.status).contains("Regex"));
+    let message = failure_message(&run.state.status);
+    assert!(message.contains("in 1 attempts: check the Regex"), "{message}");
+}
+
+#[test]
+fn a_tuning_whose_time_ends_before_the_end_of_a_trial_counts_no_attempt() {
+    let mut definition = random(9, 1);
+    definition.limits.max_runtime_seconds = Some(500);
+    let given = [submitted(), started(1, job(0)), time_passed(500)];
+    let expect = ["trial 0 stopped: tuning ending", "ended: Failed"];
+    let run = check(&definition, &given, &[described(510, job(0), Stopped, 50)], &expect);
+    let message = failure_message(&run.state.status);
+    assert!(message.starts_with("no training job logged a value of the objective metric: "), "{message}");
+}
+
+/// Its pattern found lines, so the failure of the program is the cause.
+#[test]
+fn a_tuning_whose_program_logs_no_number_and_fails_ends_with_its_failure() {
+    let when = [logged_nan(50, job(0), 1), described(60, job(0), AlgorithmError, 50)];
+    let expect = ["trial 0 failed: exit code 1", "ended: Failed"];
+    let run = check(&random(1, 1), &[submitted()], &when, &expect);
+    assert_eq!(failure_message(&run.state.status), "exit code 1");
 }
 
 #[test]
@@ -209,4 +233,28 @@ fn the_planned_jobs_are_those_of_the_limit_or_the_combinations_of_a_grid_and_the
     assert_eq!(definition.planned_jobs(), 2);
     definition.refit = true;
     assert_eq!(definition.planned_jobs(), 3);
+}
+
+/// The user may raise the cap before the starts continue.
+#[test]
+fn a_paused_tuning_does_not_end_at_its_cap() {
+    let pause = |seconds, paused| {
+        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
+    };
+    let given = [submitted(), logged(10, job(0), 1, 0.5), pause(20, true)];
+    let expect = ["trial 0 completed", "notice: 100 % of the cap"];
+    let run = &mut check(&capped(random(9, 1), 1), &given, &[described(60, job(0), Completed, 50)], &expect);
+    check_next(run, &[pause(70, false)], &["ended: CostCap"]);
+}
+
+/// The first instance type has no capacity, and the cap does not pay for the second one.
+#[test]
+fn the_cap_is_reported_as_used_up_where_other_instances_cost_more() {
+    let mut definition = capped(random(9, 1), 1);
+    let rate = Some(Rate { instance_hour: 2 * SECOND * 3_600, volume_kilo_gib_hour: 0 });
+    definition.job.fallbacks = vec![Instances { count: 1, volume_gib: 0, rate }];
+    let run = &mut check(&definition, &[], &[submitted()], &["start 0-0-1"]);
+    let rulings = run.take(&[described(20, job(0), CapacityError, 0)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"notice: 100 % of the cap".to_owned()), "{text:?}");
 }

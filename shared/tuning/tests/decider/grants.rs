@@ -320,3 +320,13 @@ fn month_end_of_created() -> Time {
     let days = (0..40).map(|day| at(day * 86_400)).find(|time| month_of(*time) != month_of(CREATED)).unwrap();
     Time(days.0 - days.0.rem_euclid(86_400_000))
 }
+
+#[test]
+fn the_end_of_the_wait_for_an_empty_month_is_a_deadline() {
+    let definition = granting(random(9, 1));
+    let run = &mut check(&definition, &[submitted()], &[granted(1, 1, 0)], &[]);
+    check_next(run, &[time_passed(3_500)], &[&format!("ask 2: {J} to {J}")]);
+    // The next request would be later.
+    check_next(run, &[granted(3_510, 2, 0)], &[]);
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(3_601)));
+}

@@ -55,6 +55,8 @@ fn an_interruption_uses_up_no_reservation() {
     assert_eq!(deadline(&run.definition, &run.state), Some(at(stop)));
     check_next(&mut run, &[phase(day + 110, job(0), JobPhase::Training), time_passed(stop - 1)], &[]);
     check_next(&mut run, &[time_passed(stop)], &["stop 0-0-1: reservation used at 3600 s"]);
+    let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
+    check_next(&mut run, &[seen(stop + 300, job(0))], &expect);
 }
 
 #[test]
@@ -218,4 +220,35 @@ fn a_cap_that_the_user_lowered_stops_no_job() {
     let cap = Some(MicroUsd(WORST_CASE));
     run.take(&[recorded(50, Fact::LimitsChanged { cap, max_parallel: None, paused: None })]);
     check_next(&mut run, &[time_passed(60)], &[]);
+}
+
+#[test]
+fn a_stop_for_an_overrun_names_the_job_that_is_past_its_reservation() {
+    let mut run = running(&capped(random(9, 2), 2), 0);
+    run.take(&[in_phase(100, job(1), JobPhase::Uploading, 5)]);
+    run.take(&[in_phase(3_000, job(0), JobPhase::Training, 3_000)]);
+    let expect = ["extend 1-0-1 to 4140 s: 24000", "overrun notice", "stop 0-0-1: cap exceeded by 1-0-1"];
+    check_next(&mut run, &[seen(3_905, job(1))], &expect);
+}
+
+/// A stop would come too late to free any of its reservation.
+#[test]
+fn a_job_that_has_used_its_reservation_up_is_not_stopped_for_another() {
+    let mut run = running(&capped(random(9, 2), 2), 2);
+    run.take(&[in_phase(100, job(0), JobPhase::Uploading, 5)]);
+    run.take(&[in_phase(3_600, job(1), JobPhase::Stopping, 5)]);
+    let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
+    check_next(&mut run, &[seen(3_905, job(0))], &expect);
+}
+
+/// The pool is kept after the job, however long that lasts.
+#[test]
+fn an_extended_job_keeps_the_reservation_of_its_pool() {
+    let mut definition = capped(random(9, 1), 2);
+    definition.job.keep_alive_seconds = 600;
+    let mut run = running(&definition, 1);
+    run.take(&[time_passed(3_605)]);
+    let expect = ["extend 0-0-1 to 4140 s: 24000", "overrun notice"];
+    check_next(&mut run, &[seen(3_905, job(0))], &expect);
+    assert_eq!(run.state.money.ledger.reserved, MicroUsd((4_140 + 660) * SECOND));
 }

@@ -1,8 +1,10 @@
 //! Warm pools after on-demand jobs: reserved with the job, read when another job may have taken them, released when no
 //! job will.
 
+use search::{Domain, Parameter, SamplerKind, Space};
+use tuning::decide::{deadline, must_fold_first};
 use tuning::definition::Definition;
-use tuning::log::fact::JobEnd::{Completed, Stopped};
+use tuning::log::fact::JobEnd::{Completed, ServiceError, Stopped};
 use tuning::log::fact::JobPhase::Training;
 use tuning::log::fact::{Fact, JobKey, Recorded};
 use tuning::log::pool::Retained;
@@ -101,7 +103,7 @@ fn an_open_pool_is_read_again_when_a_job_starts_or_its_time_is_over() {
     check_next(&mut run, &[running(140, job(2))], &["read pool of 0-0-1: 2"]);
     check_next(&mut run, &[seen(141, job(0), 2)], &[]);
     check_next(&mut run, &[time_passed(759)], &[]);
-    assert_eq!(tuning::decide::deadline(&definition, &run.state), Some(at(760)));
+    assert_eq!(deadline(&definition, &run.state), Some(at(760)));
     check_next(&mut run, &[time_passed(760)], &["read pool of 0-0-1: 3, last"]);
     check_next(&mut run, &[over(761, job(0), 600)], &["pool of 0-0-1: 600 s, 60000"]);
 }
@@ -129,7 +131,7 @@ fn a_pool_without_an_answer_is_booked_in_full_after_an_hour() {
     run.take(&completed(100, job(0), 90));
     run.take(&[time_passed(760)]);
     let before = ledger(&run);
-    assert_eq!(tuning::decide::deadline(&definition, &run.state), Some(at(4_360)));
+    assert_eq!(deadline(&definition, &run.state), Some(at(4_360)));
     check_next(&mut run, &[time_passed(4_359)], &[]);
     check_next(&mut run, &[time_passed(4_360)], &[&format!("pool of 0-0-1: unknown, {KEPT}")]);
     assert_eq!(ledger(&run), (before.0 + KEPT, before.1 - KEPT));
@@ -219,4 +221,90 @@ fn after_a_denied_grant_jobs_start_without_pools() {
     let asks = format!("ask 2: {WORST_CASE} to {WORST_CASE}");
     check_next(&mut run, &[time_passed(301)], &[&asks]);
     check_next(&mut run, &[granted_amount(302, 2, WORST_CASE)], &["start 0-0-1"]);
+}
+
+/// The trial itself takes the instances again after its wait. Without money from the month, no job does.
+#[test]
+fn a_pool_is_kept_for_a_waiting_trial_and_released_when_only_the_money_of_the_month_is_missing() {
+    let mut run = Run::new(&granting(keeping(9)));
+    run.take(&[submitted()]);
+    check_next(&mut run, &[granted_amount(1, 1, WORST_CASE + KEPT)], &["start 0-0-1, with pool"]);
+    let ask = format!("ask 2: {0} to {0}", 90 * SECOND + KEPT);
+    let expect = ["retry after 0-0-1: ServiceError, from 130", &ask];
+    check_next(&mut run, &[described(100, job(0), ServiceError, 90)], &expect);
+    check_next(&mut run, &[granted_amount(101, 2, 0)], &[]);
+    check_next(&mut run, &[time_passed(129)], &[]);
+    check_next(&mut run, &[time_passed(130)], &["release pool of 0-0-1"]);
+}
+
+/// The tuning would else end only after the time of the pool.
+#[test]
+fn the_pool_of_the_last_combination_of_a_grid_is_released() {
+    let mut definition = keeping(9);
+    let values = ["2", "4"].map(str::to_owned).to_vec();
+    let depth = Parameter { name: "depth".to_owned(), domain: Domain::Categorical { values } };
+    (definition.space, definition.sampler) = (Space::new(vec![depth]).unwrap(), SamplerKind::Grid);
+    let mut run = begun(&definition);
+    run.take(&completed(100, job(0), 90));
+    run.take(&[running(110, job(1)), over(111, job(0), 10)]);
+    let expect = ["trial 1 completed", "release pool of 1-0-1"];
+    check_next(&mut run, &completed(300, job(1), 90), &expect);
+    check_next(&mut run, &[over(310, job(1), 10)], &["pool of 1-0-1: 10 s, 1000", "ended: MaxJobs"]);
+}
+
+#[test]
+fn a_pool_is_released_for_its_money_while_another_job_runs() {
+    let mut definition = keeping(9);
+    definition.limits.max_parallel = 2;
+    definition.cap = Some(MicroUsd(2 * (WORST_CASE + KEPT) + 50 * SECOND));
+    let mut run = begun(&definition);
+    let expect = ["trial 0 completed", "release pool of 0-0-1"];
+    check_next(&mut run, &completed(100, job(0), 90), &expect);
+    check_next(&mut run, &[over(101, job(0), 1)], &["pool of 0-0-1: 1 s, 100", "start 2-0-1"]);
+}
+
+/// No job could take the money of the pool, but the next one may take its instances.
+#[test]
+fn a_pool_is_kept_at_the_cap_while_all_slots_are_in_use() {
+    let mut definition = keeping(9);
+    definition.cap = Some(MicroUsd(WORST_CASE + 2 * KEPT + 90 * SECOND));
+    let mut run = begun(&definition);
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "start 1-0-1, with pool"]);
+    check_next(&mut run, &[time_passed(110)], &[]);
+}
+
+#[test]
+fn a_released_pool_is_not_read_and_waits_for_its_end() {
+    let mut definition = keeping(20);
+    definition.limits.max_parallel = 2;
+    let mut run = begun(&definition);
+    for number in 0..2 {
+        run.take(&completed(100, job(number), 90));
+    }
+    let expect = ["trial 2 completed", "start 4-0-1, with pool", "release pool of 0-0-1"];
+    check_next(&mut run, &completed(120, job(2), 10), &expect);
+    let expect = ["read pool of 1-0-1: 1", "read pool of 2-0-1: 1"];
+    check_next(&mut run, &[running(130, job(3))], &expect);
+    run.take(&[over(131, job(1), 30), over(131, job(2), 10)]);
+    let settled = 100 + 660 + 3_600;
+    let pools = run.state.money.pools.iter().map(|pool| pool.job).collect::<Vec<_>>();
+    assert_eq!(pools, [job(0)]);
+    // Only the running job and the pool are left. The job may be gone at the end of its longest life.
+    let running = 130 + 3_600 + 120 + 180;
+    assert_eq!(deadline(&definition, &run.state), Some(at(running.min(settled))));
+    assert_eq!(must_fold_first(&definition, &run.state, at(settled - 1)), []);
+    assert_eq!(must_fold_first(&definition, &run.state, at(settled)), [job(0)]);
+}
+
+/// No job comes after it that could take the instances.
+#[test]
+fn a_refit_that_is_tried_again_keeps_no_pool() {
+    let mut definition = Definition { refit: true, ..keeping(9) };
+    definition.limits.target = Some(0.7);
+    let mut run = begun(&definition);
+    run.take(&[logged(10, job(0), 3, 0.75), described(20, job(0), Completed, 10)]);
+    run.take(&[over(21, job(0), 1)]);
+    let expect = ["retry after 1-0-1: ServiceError, from 60"];
+    check_next(&mut run, &[described(30, job(1), ServiceError, 5)], &expect);
+    check_next(&mut run, &[time_passed(60)], &["start 1-0-2 to 3 as refit"]);
 }

@@ -204,3 +204,11 @@ fn a_job_that_is_accepted_shows_that_the_quota_of_its_instances_suffices() {
     run.take(&[started(6, job(0))]);
     assert_eq!(run.state.capacity.below_need, []);
 }
+
+/// Its place as the one ordered job is taken by the next one.
+#[test]
+fn a_quota_does_not_cancel_the_only_job_that_is_not_being_stopped() {
+    let mut run = waiting(&jobs(20, 2));
+    run.take(&[recorded(10, Fact::JobStopRequested { job: job(0) })]);
+    check_next(&mut run, &[time_passed(605)], &[]);
+}

@@ -306,3 +306,23 @@ fn a_further_attempt_of_the_refit_reserves_for_the_epochs_of_the_refit() {
     assert_eq!(first, expect, "160 % of 3 x 100 seconds, and 280 % of a tail of 10");
     assert_eq!(limit(&run, attempt(1, 2)), expect);
 }
+
+#[test]
+fn deferred_starts_delay_the_refit_until_their_time() {
+    let mut run = searched();
+    let other = described(21, job(1), Completed, 10);
+    run.state.capacity.no_start_before = Some(at(90));
+    check_next(&mut run, &[other], &["trial 1 completed"]);
+    check_next(&mut run, &[time_passed(89)], &[]);
+    check_next(&mut run, &[time_passed(90)], &["start 2-0-1 to 5 as refit"]);
+}
+
+/// The rest pays for a further job, but the search is over.
+#[test]
+fn the_cap_is_reported_as_used_up_after_a_cheap_refit() {
+    let mut run = Run::new(&capped(refit(random(100, 1)), 2));
+    run.take(&[submitted()]);
+    run.take(&[logged(10, job(0), 1, 0.5), described(3_610, job(0), Completed, 3_600)]);
+    let expect = ["trial 1 completed", "notice: 100 % of the cap", "ended: CostCap"];
+    check_next(&mut run, &[described(3_700, job(1), Completed, 10)], &expect);
+}

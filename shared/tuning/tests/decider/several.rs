@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use search::{Domain, Parameter, Space};
-use tuning::definition::{Definition, JobShape, Scheduling};
-use tuning::log::fact::JobEnd;
+use tuning::definition::{Definition, JobShape, Scheduling, Silence};
+use tuning::log::fact::{JobEnd, JobPhase};
 use tuning::log::ruling::{Order, Ruling, SearchRuling};
 use tuning::unit::ids::DefinitionId;
 use tuning::unit::money::{MicroUsd, Rate};
@@ -13,9 +13,9 @@ use tuning::unit::money::{MicroUsd, Rate};
 use crate::histories::{definitions, faults};
 use crate::quota::answered;
 use crate::support::build::*;
-use crate::support::cases;
 use crate::support::run::Run;
 use crate::support::world::World;
+use crate::support::{cases, check_next};
 
 /// Adds a definition with the same space, whose jobs have `count` instances.
 pub(crate) fn with(mut definition: Definition, count: u32) -> Definition {
@@ -260,4 +260,17 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn each_definition_has_its_own_longest_silence() {
+    let mut definition = Definition { silence: Silence::Adaptive, ..with(jobs(20, 2), 1) };
+    definition.others[0].terms.max_runtime_seconds = 4 * definition.job.max_runtime_seconds;
+    let mut run = Run::new(&definition);
+    run.take(&[submitted()]);
+    run.take(&[phase(100, job(0), JobPhase::Training), phase(100, job(1), JobPhase::Training)]);
+    check_next(&mut run, &[time_passed(100 + 1_799)], &[]);
+    check_next(&mut run, &[time_passed(100 + 1_800)], &["look at 0-0-1, silent since 100"]);
+    check_next(&mut run, &[time_passed(100 + 7_199)], &[]);
+    check_next(&mut run, &[time_passed(100 + 7_200)], &["look at 1-0-1, silent since 100"]);
 }

@@ -1,10 +1,12 @@
 //! A job that logs no value of the objective for too long is checked and then stopped.
 
 use tuning::decide::deadline;
-use tuning::definition::Silence;
+use tuning::definition::{Definition, Silence};
 use tuning::job::open_silence_check;
 use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::fact::JobPhase::{Interrupted, Training};
+
+use tuning::unit::time::Millis;
 
 use crate::support::build::*;
 use crate::support::run::Run;
@@ -137,4 +139,15 @@ fn a_refused_job_is_not_looked_at() {
     let definition = silent_for(random(9, 1), 600);
     let when = [refused(5, job(0)), phase(100, job(0), Training), time_passed(900)];
     check(&definition, &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
+}
+
+#[test]
+fn the_longest_silence_includes_the_usual_startup() {
+    let mut run = Run::new(&Definition { silence: Silence::Adaptive, ..jobs(9, 1) });
+    run.state.results.timings.epoch_ms = vec![Millis(100_000); 5];
+    run.state.results.timings.startup_ms = vec![Millis(50_000); 5];
+    run.take(&[submitted()]);
+    run.take(&[phase(100, job(0), Training)]);
+    let longest = 10 * 100 + 3 * 50;
+    assert_eq!(deadline(&run.definition, &run.state), Some(at(100 + longest)));
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use search::{Configuration, Domain, Parameter, Space};
 use tuning::definition::{Definition, INSTANCE_COUNT, Instances, Scheduling};
 use tuning::log::fact::JobEnd::{CapacityError, Completed, MaxWait, ServiceError};
-use tuning::log::fact::JobKey;
+use tuning::log::fact::{Fact, JobKey, JobPhase};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
 use tuning::unit::ids::{ChoiceId, SizeId};
@@ -181,6 +181,46 @@ fn a_size_without_capacity_holds_only_its_own_trials() {
     check_next(&mut run, &done, &["trial 1 completed", "trial 2 is drawn: \"4\"", "start 2-0-1 on choice 1"]);
     let done = [logged(45, job(2), 1, 0.5), described(50, job(2), Completed, 30)];
     check_next(&mut run, &done, &["trial 2 completed", "start 0-0-2 on choice 2"]);
+}
+
+/// No size is smaller.
+#[test]
+fn the_smallest_size_becomes_a_larger_one_while_it_lacks_capacity() {
+    let mut run = begun(&sized(random(9, 2), &[1, 4, 1]));
+    let expect =
+        ["retry after 0-0-1: Capacity, from 50", "trial 2 is drawn: \"1\"", "start 2-0-1 on choice 1"];
+    check_next(&mut run, &[described(20, job(0), CapacityError, 0)], &expect);
+}
+
+/// Trial 2 is the best of two, and waits for the capacity of four instances.
+#[test]
+fn a_promotion_without_capacity_does_not_block_new_trials_of_other_sizes() {
+    let definition = sized(two_rungs(100, Scheduling::Asynchronous), &[4, 1, 4, 4, 1, 1, 1]);
+    let mut run = begun(&definition);
+    run.take(&[logged(5, on(0, 0), 1, 0.4), logged(5, on(2, 0), 1, 0.4)]);
+    run.take(&[described(10, on(3, 0), CapacityError, 0)]);
+    run.take(&done(12, on(0, 0), 4, 0.5));
+    let expect = ["trial 2 waits at rung 0.0, epoch 4", "start 6-0-1 to 4"];
+    check_next(&mut run, &done(14, on(2, 0), 4, 0.6), &expect);
+}
+
+/// Both facts arrive together.
+#[test]
+fn a_stop_request_is_the_reason_although_a_lowered_cap_puts_a_size_out_of_reach() {
+    let mut run = begun(&capped(sized(two_rungs(100, Scheduling::Synchronous), &[4, 1]), 40));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let cap = Some(MicroUsd(3 * WORST_CASE));
+    let lowered = recorded(20, Fact::LimitsChanged { cap, max_parallel: None, paused: None });
+    let rulings = run.take(&[lowered, stop_requested(20)]);
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert!(text.contains(&"trial 0 stopped: tuning ending".to_owned()), "{text:?}");
+}
+
+#[test]
+fn a_silent_job_of_any_size_is_looked_at() {
+    let mut run = begun(&silent_for(sized(random(9, 1), &[4]), 600));
+    run.take(&[phase(100, job(0), JobPhase::Training)]);
+    check_next(&mut run, &[time_passed(700)], &["look at 0-0-1, silent since 100"]);
 }
 
 /// The lack of one size ended the tuning while a job of another size waited for its instances as usual.

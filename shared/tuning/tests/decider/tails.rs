@@ -168,3 +168,15 @@ fn a_limit_shows_three_times_the_tail_of_a_job_only_after_its_last_epoch() {
         assert_eq!(run.state.results.timings.tail_ms, tails, "after epoch {last}");
     }
 }
+
+#[test]
+fn a_job_that_is_stopped_after_its_last_epoch_sets_no_deadline_for_its_tail() {
+    let mut run = Run::new(&jobs(99, 1));
+    run.take(&[submitted()]);
+    let now = complete(&mut run, 0..5, 5);
+    run.take(&[logged(now + 90, job(5), 9, 9.0)]);
+    let end = at(now + 90 + 120);
+    assert_eq!(deadline(&run.definition, &run.state), Some(end));
+    run.take(&[recorded(now + 92, Fact::JobStopRequested { job: job(5) })]);
+    assert_ne!(deadline(&run.definition, &run.state), Some(end));
+}

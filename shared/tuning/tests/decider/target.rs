@@ -1,13 +1,15 @@
 //! The target of the objective: the trial that reached it trains to its end, and nothing else does.
 
 use tuning::definition::{Definition, Scheduling};
-use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
+use tuning::log::fact::{Fact, Recorded};
 use tuning::state::Status;
 use tuning::unit::ids::TrialId;
 
 use crate::support::build::*;
+use crate::support::run::Run;
 use crate::support::{check, check_next};
+use crate::waits::{done, on, two_rungs};
 
 fn aiming(definition: Definition, target: f64) -> Definition {
     let mut definition = definition;
@@ -160,4 +162,34 @@ fn a_trial_whose_stop_was_requested_or_whose_job_has_failed_cannot_reach_the_tar
         run.take(&[before.clone(), logged(4, job(0), 2, 0.95)]);
         assert_eq!(run.state.finalist, None, "{before:?}");
     }
+}
+
+/// Returns a paused tuning whose trial 0 reached the target and waits at its rung, behind trial 2. Trials 1, 3 and 4 are being
+/// stopped.
+fn paused_with_finalist() -> Run {
+    let definition = aiming(two_rungs(100, Scheduling::Synchronous), 0.9);
+    let mut run = check(&definition, &[submitted()], &[], &[]);
+    run.take(&done(10, on(2, 0), 4, 0.6));
+    run.take(&[logged(20, job(0), 1, 0.95), paused(21, true)]);
+    let expect = ["trial 0 waits at rung 0.0, epoch 4"];
+    check_next(&mut run, &[logged(30, job(0), 4, 0.3), described(31, job(0), Completed, 9)], &expect);
+    run
+}
+
+fn paused(seconds: i64, paused: bool) -> Recorded {
+    recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
+}
+
+#[test]
+fn the_trial_that_reached_the_target_waits_although_its_rung_closes_without_it() {
+    let run = &mut paused_with_finalist();
+    let expect = ["trial 0 promoted from rung 0.0 to 9: 2 of 2, best 2", "start 0-1-2 to 9"];
+    check_next(run, &[paused(40, false)], &expect);
+}
+
+#[test]
+fn a_stop_request_ends_the_waiting_trial_that_reached_the_target_at_once() {
+    let run = &mut paused_with_finalist();
+    let expect = ["trial 0 stopped: tuning ending", "trial 2 stopped: tuning ending"];
+    check_next(run, &[stop_requested(40)], &expect);
 }

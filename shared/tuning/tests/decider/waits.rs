@@ -321,6 +321,17 @@ fn a_stop_request_ends_waiting_trials() {
     assert!(run.state.search.waiting.is_empty());
 }
 
+/// A synchronous rung that only the end of the tuning closes promotes no trial.
+#[test]
+fn a_stop_request_promotes_no_trial_of_an_open_round() {
+    let mut definition = two_rungs(100, Synchronous);
+    definition.limits.max_parallel = 1;
+    let mut run = check(&definition, &[], &[submitted()], &["start 0-0-1 to 4"]);
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let expect = ["stop 1-0-1: tuning ending", "trial 0 stopped: tuning ending"];
+    check_next(&mut run, &[stop_requested(20)], &expect);
+}
+
 #[test]
 fn a_promotion_waits_for_money_and_no_new_trial_takes_it() {
     // Four jobs are reserved. The money left after two bills pays for no further job.

@@ -2,7 +2,7 @@
 
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Scheduling};
-use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError};
+use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError, Stopped};
 use tuning::log::fact::{Fact, Recorded};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Millis;
@@ -141,4 +141,42 @@ fn when_the_cap_is_used_up_a_promotable_trial_ends_differently_from_a_trial_that
     let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
     assert_eq!(text[1..3], ["trial 0 stopped: rung 0", "trial 2 stopped: tuning ending"], "{text:?}");
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
+}
+
+/// Trial 2 waits for the end of trial 0.
+#[test]
+fn trials_end_when_nothing_can_free_the_money_of_the_trial_that_reached_the_target() {
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.cap = Some(MicroUsd(4_900 * SECOND));
+    definition.limits.target = Some(0.9);
+    let mut run = run_of(&definition);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    let expect = ["retry after 2-0-1: ServiceError, from 40"];
+    check_next(&mut run, &[described(10, on(2, 0), ServiceError, 215)], &expect);
+    run.take(&[logged(15, on(0, 0), 1, 0.95)]);
+    run.take(&[described(20, on(1, 0), Stopped, 1_470)]);
+    let expect = ["trial 0 waits at rung 0.0, epoch 1", "notice: 50 % of the cap"];
+    check_next(&mut run, &[described(50, on(0, 0), Completed, 800)], &expect);
+    // 949 seconds are left. The promotion needs 950, and a new trial less.
+    let expect = [
+        "trial 3 stopped: trial 0 reached the target",
+        "trial 2 failed: the training job failed without a reason",
+        "trial 0 stopped: tuning ending",
+        "notice: 80 % of the cap",
+        "start 4-0-1 to 4",
+    ];
+    check_next(&mut run, &[described(60, on(3, 0), Stopped, 1_466)], &expect);
+}
+
+/// Its epochs of 200 s take twice the usual time, so its job to epoch 9 takes more than the rest of 1,100 seconds.
+#[test]
+fn a_promotion_is_paid_for_with_the_epochs_of_its_own_trial() {
+    let mut run = timed(Asynchronous, 4, 4_900);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    run.take(&billed(10, 0, 0, (4, 0.5), 300));
+    for epoch in 1..=3 {
+        run.take(&[logged(200 * epoch, on(2, 0), epoch.unsigned_abs(), 0.5)]);
+    }
+    let expect = ["trial 2 waits at rung 0.0, epoch 4"];
+    check_next(&mut run, &billed(800, 2, 0, (4, 0.6), 480), &expect);
 }

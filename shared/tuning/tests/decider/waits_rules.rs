@@ -1,8 +1,9 @@
 //! Edge cases of promotion: late arrivals at a rung, stopped jobs, and state that a promotion resets.
 
+use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Instances};
-use tuning::log::fact::JobEnd::{CapacityError, Completed, Stopped};
+use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError, Stopped};
 use tuning::log::fact::JobPhase::Training;
 use tuning::rules::most_promoted;
 use tuning::unit::epochs::Epochs;
@@ -10,8 +11,8 @@ use tuning::unit::money::Rate;
 use tuning::unit::time::Time;
 
 use crate::support::build::*;
-use crate::support::check_next;
 use crate::support::run::Run;
+use crate::support::{check, check_next};
 use crate::waits::{begun, done, on, two_rungs};
 
 #[test]
@@ -180,4 +181,33 @@ fn at_the_next_rung_every_choice_of_instances_is_tried_again() {
     // All capacity errors have expired, so the first choice is tried at once.
     let expect = ["retry after 2-1-4: NextInstances, from 1010", "start 2-1-5 to 9 on choice 1"];
     check_next(&mut run, &[described(1_010, at_rung(2, 1, 4), CapacityError, 0)], &expect);
+}
+
+/// A retry took the job that the promotion needs.
+#[test]
+fn a_trial_is_not_promoted_without_a_job_left() {
+    let mut run =
+        check(&two_rungs(3, Asynchronous), &[], &[submitted()], &["start 0-0-1 to 4", "start 1-0-1 to 9"]);
+    run.take(&[described(10, on(1, 0), ServiceError, 0)]);
+    check_next(&mut run, &[time_passed(40)], &["start 1-0-2 to 9"]);
+    check_next(&mut run, &done(50, on(0, 0), 4, 0.5), &["trial 0 waits at rung 0.0, epoch 4"]);
+}
+
+/// The grid has no further combination. Trial 11 is better than trial 8, which was promoted before it.
+#[test]
+fn a_trial_waits_at_a_rung_until_all_better_trials_below_are_promoted() {
+    let values = (0..12).map(|value: u32| value.to_string()).collect();
+    let parameter = Parameter { name: "depth".to_owned(), domain: Domain::Categorical { values } };
+    let mut definition = promoting(jobs(20, 1), Asynchronous);
+    (definition.space, definition.sampler) = (Space::new(vec![parameter]).unwrap(), SamplerKind::Grid);
+    let mut run = Run::new(&definition);
+    run.state.search.joined = vec![0, 5, 3];
+    run.take(&[submitted()]);
+    for trial in 8..11 {
+        run.take(&done(i64::from(trial), on(trial, 0), 1, 0.5));
+    }
+    run.take(&done(20, on(8, 1), 3, 0.5));
+    let rulings = run.take(&done(30, on(11, 0), 1, 0.6));
+    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
+    assert_eq!(text.last().map(String::as_str), Some("start 11-1-2 to 3"), "{text:?}");
 }
