@@ -183,3 +183,6 @@ fn find<T: PartialOrd>(guess: f64, value: &T, at: impl Fn(u64) -> T) -> u64 {
     }
     low
 }
+
+#[cfg(test)]
+mod tests;

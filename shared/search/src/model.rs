@@ -332,3 +332,6 @@ fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - rng.next_f64())).sqrt();
     radius * libm::cos(2.0 * PI * rng.next_f64())
 }
+
+#[cfg(test)]
+mod tests;

@@ -288,6 +288,35 @@ mod tests {
     }
 
     #[test]
+    fn a_change_multiplies_a_length_or_the_deviation_of_the_noise_within_its_range() {
+        let shape = Shape { reciprocals: vec![2.0, 4.0], noise: 0.25 };
+        let longer = Shape { reciprocals: vec![2.0, 2.0], ..shape.clone() };
+        assert_eq!(shape.changed(1, 2.0), Some(longer));
+        assert_eq!(shape.changed(2, 2.0), Some(Shape { noise: 1.0, ..shape.clone() }));
+        // Lengths of 16, 32, 1/16 and 1/32, and a noise of 4.
+        let is_in_range = |coordinate, factor| shape.changed(coordinate, factor).is_some();
+        assert_eq!(
+            [32.0, 64.0, 0.125, 0.0625].map(|factor| is_in_range(0, factor)),
+            [true, false, true, false]
+        );
+        assert!(!is_in_range(2, 4.0));
+    }
+
+    /// A draw takes bounded time: the search for a shape ends before the last of so many dimensions.
+    #[test]
+    fn a_dimension_that_the_bounded_fit_does_not_reach_keeps_its_usual_length() {
+        let points: Vec<Vec<f64>> = (0..8_u32)
+            .map(|i| (1..=90).map(|n| f64::from(i * n % 8) / if n == 90 { 8.0 } else { 800.0 }).collect())
+            .collect();
+        let values: Vec<f64> = points.iter().map(|point| (9.0 * point[89]).sin()).collect();
+        let borrowed: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+        let shape = Shape::fit(&[false; 90], &borrowed, &values);
+        let usual = Shape::usual(1).reciprocals[0];
+        let is_usual = |dimension: usize| shape.reciprocals[dimension].to_bits() == usual.to_bits();
+        assert!(is_usual(89) && shape.noise.to_bits() == NOISE_PRIOR.0.to_bits(), "{shape:?}");
+    }
+
+    #[test]
     fn a_sample_without_randomness_is_the_mean() {
         let process = observed(&[[0.1], [0.7]], &[1.0, -1.0]);
         let points = [[0.2], [0.4]];

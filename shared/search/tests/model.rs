@@ -172,7 +172,13 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
             Origin::Spread => assert!(trial < 5),
             Origin::Model { near, expected, low, high, parent, saved, of_size } => {
                 assert_eq!((parent, saved, of_size), (None, None, false));
-                assert!(usize::try_from(near).unwrap() < trial, "{near} is known");
+                let place = numbers(&suggestion.configuration);
+                let square = |(other, _): &(Suggestion, _)| -> f64 {
+                    place.iter().zip(numbers(&other.configuration)).map(|(a, b)| (a - b).powi(2)).sum()
+                };
+                let nearest =
+                    trials[..trial].iter().map(square).enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
+                assert_eq!(usize::try_from(near).ok(), nearest.map(|(nearest, _)| nearest));
                 assert!(low <= expected && expected <= high);
             }
             Origin::Random | Origin::Grid | Origin::Initial | Origin::Parent { .. } => {
@@ -188,13 +194,16 @@ fn the_model_says_where_it_looked_and_what_it_expected() {
 /// Stored tunings are replayed with these bits, on x86-64 and on arm64.
 #[test]
 fn suggestions_are_pinned() {
-    let trials = search(&mixed(1), SamplerKind::Model, (42, 40, 4), |c| {
-        Some(c.get("share0").unwrap().parse::<f64>().unwrap())
-    });
-    let values = trials.iter().flat_map(|(suggestion, _)| suggestion.configuration.0.values());
-    let text: String = values.flat_map(|value| [value, ";"]).collect();
-    let digest = text.bytes().fold(0, |hash: u64, byte| child(hash ^ u64::from(byte), "digest", 0));
-    assert_eq!(digest, 8_993_781_427_467_751_546);
+    let digest = |space: &Space, trials: u32, objective: &str| {
+        let value = |c: &Configuration| Some(c.get(objective).unwrap().parse::<f64>().unwrap());
+        let trials = search(space, SamplerKind::Model, (42, trials, 4), value);
+        let values = trials.iter().flat_map(|(suggestion, _)| suggestion.configuration.0.values());
+        let text: String = values.flat_map(|value| [value, ";"]).collect();
+        text.bytes().fold(0, |hash: u64, byte| child(hash ^ u64::from(byte), "digest", 0))
+    };
+    assert_eq!(digest(&mixed(1), 40, "share0"), 8_993_781_427_467_751_546);
+    // From 13 dimensions on a draw has fewer candidates.
+    assert_eq!(digest(&cube(13), 10, "x0"), 823_470_283_867_988_731);
 }
 
 #[test]
@@ -231,6 +240,32 @@ fn a_history_keeps_the_better_half_and_a_sample_in_any_order() {
     let others: Vec<f64> = kept.iter().copied().filter(|value| !best.contains(value)).collect();
     let low = others.iter().filter(|value| **value < sorted[436]).count();
     assert!((40..=90).contains(&low), "{low} of {} are in the lower half of the others", others.len());
+}
+
+#[test]
+fn a_history_returns_what_it_recorded_last_of_a_trial() {
+    let space = cube(1);
+    let (running, mut history) = (BTreeMap::new(), History::default());
+    let drawn = suggest(&space, SamplerKind::Sobol, 1, 0, &View::new(&history, &running, true));
+    for best in [0.5, 0.75] {
+        history.record(3, observed(&space, &drawn, Some(best)), true);
+    }
+    assert_eq!(history.get(3), Some(&observed(&space, &drawn, Some(0.75))));
+    assert_eq!(history.get(0), None);
+}
+
+#[test]
+fn a_view_prints_how_many_trials_it_has() {
+    let space = cube(1);
+    let (mut running, mut history) = (BTreeMap::new(), History::default());
+    let drawn = suggest(&space, SamplerKind::Sobol, 1, 0, &View::new(&history, &running, true));
+    for trial in 0..3 {
+        history.record(trial, observed(&space, &drawn, Some(0.5)), true);
+    }
+    running.insert(3, observed(&space, &drawn, None));
+    running.insert(4, observed(&space, &drawn, Some(0.5)));
+    let view = View::new(&history, &running, true);
+    assert_eq!(format!("{view:?}"), "View { known: 4, running: 1 }");
 }
 
 /// JSON stores no NaN and no infinity: a step with one could not be read again.

@@ -182,6 +182,28 @@ fn the_model_says_which_parent_it_followed() {
     assert!(followed.iter().all(|f| f.parent == 1 && f.weight > 0.3 && f.weight <= 1.0), "{followed:?}");
 }
 
+/// A parent that is mostly right has a weight of about one half.
+#[test]
+fn the_model_follows_a_parent_in_one_and_a_half_times_its_weight_of_the_draws() {
+    let space = cube(&["x"]);
+    let warm = warm(WarmStartType::TransferLearning, vec![parent(&space, |c| number(c, "x"))]);
+    let (mut history, running) = (History::default(), BTreeMap::new());
+    for (trial, (x, value)) in (0..).zip([("0.1", 0.1), ("0.4", 0.6), ("0.6", 0.4), ("0.9", 0.9)]) {
+        let place = Place::of(&space, &configuration(&[("x", x)])).unwrap();
+        let observation =
+            Observation { place, best: Some(value), early: vec![], cost: None, by_model: false };
+        history.record(trial, observation, true);
+    }
+    let view = View::new(&history, &running, true).with_parents(Some(&warm));
+    let draws = (0..200).map(|seed| suggest(&space, SamplerKind::Model, seed, 5, &view));
+    let weights: Vec<f64> = draws.filter_map(|draw| weight(&draw)).collect();
+    let followed: Vec<f64> = weights.iter().copied().filter(|weight| *weight > 0.0).collect();
+    let count = |all: &[f64]| u32::try_from(all.len()).map(f64::from).unwrap();
+    let (share, expected) = (count(&followed) / count(&weights), 1.5 * followed[0]);
+    assert!(expected > 0.6 && expected < 0.9, "{expected}");
+    assert!((share - expected).abs() < 0.1, "a share of {share} instead of {expected}");
+}
+
 #[test]
 fn a_random_search_repeats_no_configuration_of_a_parent() {
     let space = small();

@@ -7,20 +7,28 @@ use crate::space::{Configuration, Domain, Parameter, Scaling, Space};
 const NUMBER: [IsCategory; 1] = [false];
 
 fn parent(value: impl Fn(f64) -> f64, count: u32) -> Parent {
+    parent_of(value, count, true)
+}
+
+fn parent_of(value: impl Fn(f64) -> f64, count: u32, maximize: bool) -> Parent {
     let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
     let space = Space::new(vec![Parameter { name: "x".to_owned(), domain }]).unwrap();
     let trial = |number: u32| {
         let x = f64::from(number * 7 % count) / f64::from(count);
         (Configuration([("x".to_owned(), x.to_string())].into()), value(x))
     };
-    Parent::new(&space, (0..count).map(trial), true)
+    Parent::new(&space, (0..count).map(trial), maximize)
 }
 
 fn guide(parents: Vec<Parent>, targets: &[f64]) -> Option<Guide> {
+    guide_of(parents, targets, true)
+}
+
+fn guide_of(parents: Vec<Parent>, targets: &[f64], maximize: bool) -> Option<Guide> {
     let warm = WarmStart { kind: WarmStartType::TransferLearning, names: Vec::new(), parents };
     let points: Vec<Vec<f64>> = (0..targets.len()).map(|number| vec![place(number)]).collect();
     let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
-    Guide::of(&warm, true, &NUMBER, &points, targets)
+    Guide::of(&warm, maximize, &NUMBER, &points, targets)
 }
 
 fn place(number: usize) -> f64 {
@@ -72,6 +80,15 @@ fn a_parent_that_disagrees_says_nothing() {
     assert_eq!(both.leader(), Some((1, one.trust())));
 }
 
+#[test]
+fn the_losses_of_a_minimizing_parent_say_what_their_opposites_say() {
+    let up = targets(|x| 2.0 * x - 1.0);
+    let most = guide(vec![parent(|x| x, 40)], &up).unwrap();
+    let least = guide_of(vec![parent_of(|x| -x, 40, false)], &up, false).unwrap();
+    check_close(&means(&least), &means(&most));
+    assert_eq!(least.leader(), most.leader());
+}
+
 /// The imaginary trials of agreement 0.6 and two trials in perfect order: (2 * 0.6 + 9) / (2 + 9) is the agreement of ten trials
 /// that differ as usual.
 #[test]
@@ -90,6 +107,15 @@ fn the_weight_is_the_agreement_above_chance_and_falls_with_the_trials() {
     near(kind, &far, &[1.0, 2.0], of((2.0 * 0.6 + 4.0) / (2.0 + 4.0)));
     near(kind, &far, &[2.0, 1.0], of((2.0 * 0.6 - 4.0) / (2.0 + 4.0)));
     near(kind, &far, &[1.0, 1.0], of((2.0 * 0.6) / (2.0 + 4.0)));
+    // Three trials at 1, 2 and 4 usual differences: a pair is right, or wrong, as far as the parent claims it.
+    let three = [1.0, 2.0, 4.0].map(|mean| mean * USUAL_DIFFERENCE);
+    let agreement = (2.0 * 0.6 + (1.0 + 3.0 - 2.0)) / (2.0 + 6.0);
+    near(
+        kind,
+        &three,
+        &[1.0, 3.0, 2.0],
+        (agreement - CHANCE) / (1.0 - CHANCE) * HALF_LIFE / (HALF_LIFE + 3.0),
+    );
 }
 
 #[test]
@@ -140,4 +166,23 @@ fn the_observations_of_all_parents_are_bounded() {
     assert_eq!(sizes(3, 200), [80, 80, 80]);
     assert_eq!(sizes(1, 2), [2]);
     assert!(guide(vec![parent(|x| x, 1)], &up).is_none());
+}
+
+/// The same holds for the fit of their shapes.
+#[test]
+fn the_observations_that_shape_the_surrogates_of_all_parents_are_bounded() {
+    let wave = parent(|x| libm::sin(25.0 * x) + x, 60);
+    let values: Vec<f64> = wave.observations().iter().map(|(_, value)| *value).collect();
+    let fitted = |most: usize| {
+        let numbers: Vec<u32> = (0..60).collect();
+        let kept = sample(&numbers, &values, most);
+        let points: Vec<Vec<f64>> = kept.iter().map(|index| wave.observations()[*index].0.point()).collect();
+        let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+        let all = scores(&values);
+        let observed: Vec<f64> = kept.iter().map(|index| all[*index]).collect();
+        Shape::fit(&NUMBER, &points, &observed)
+    };
+    let shape = |parents: usize| Weighted::of(0, &wave, true, &NUMBER, parents).unwrap().shape;
+    assert_eq!([1, 3, 4, 5].map(shape), [32, 32, 25, 20].map(fitted));
+    assert_ne!(shape(5), shape(1), "another number of observations gives another shape");
 }
