@@ -139,3 +139,6 @@ impl<'a> Saving<'a> {
         Saved { cost: libm::exp(logarithm), within }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,3 +46,6 @@ impl Size {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

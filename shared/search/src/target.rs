@@ -94,6 +94,10 @@ mod tests {
     use crate::space::{Configuration, Domain, Parameter, Scaling, Space};
 
     fn targets(losses: &[f64]) -> Vec<f64> {
+        scaled(losses).1
+    }
+
+    fn scaled(losses: &[f64]) -> (Target, Vec<f64>) {
         let domain = Domain::Continuous { min: 0.0, max: 1.0, scaling: Scaling::Linear };
         let space = Space::new(vec![Parameter { name: "x".to_owned(), domain }]).unwrap();
         let configuration = Configuration([("x".to_owned(), "0.5".to_owned())].into());
@@ -110,7 +114,33 @@ mod tests {
             history.record(trial, observation, false);
         }
         let running = BTreeMap::new();
-        Target::of(&View::new(&history, &running, false)).unwrap().1
+        Target::of(&View::new(&history, &running, false)).unwrap()
+    }
+
+    /// The spread is 2, the difference between the best loss and the median.
+    #[test]
+    fn a_target_is_the_logarithm_of_the_distance_from_the_best_value() {
+        let losses = [3.0, 1.0, 9.0, 2.0, 5.0];
+        let (target, found) = scaled(&losses);
+        let raw = losses.map(|loss| -libm::log((loss - 1.0) / 2.0 + OFFSET));
+        let mean = raw.iter().sum::<f64>() / 5.0;
+        let deviation = (raw.iter().map(|raw| (raw - mean) * (raw - mean)).sum::<f64>() / 5.0).sqrt();
+        for ((raw, found), loss) in raw.iter().zip(found).zip(losses) {
+            assert!((found - (raw - mean) / deviation).abs() < 1e-12, "loss {loss}: {found}");
+            assert!((target.of_value(loss) - found).abs() < 1e-12, "loss {loss}");
+            assert!((target.value(found) - loss).abs() < 1e-9, "loss {loss}");
+        }
+    }
+
+    /// JSON has no infinite numbers and no NaN.
+    #[test]
+    fn equal_values_and_those_near_the_end_of_floats_have_one_target() {
+        for losses in [[2.0, 2.0, 2.0], [0.0, 1e305, 1e305], [1e305, 1e305 + 1e295, 1e305 + 1e295]] {
+            let (target, found) = scaled(&losses);
+            assert_eq!(found, [0.0; 3], "{losses:?}");
+            assert!(target.value(1.0).is_finite() && target.of_value(losses[1]) == 0.0, "{losses:?}");
+        }
+        assert_ne!(targets(&[0.0, 1e300, 1e300]), [0.0; 3]);
     }
 
     #[test]

@@ -183,13 +183,22 @@ fn an_encode_error_names_the_parameter_and_the_rule() {
     let rule = |values: &[(&str, &str)]| {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let error = space.encode(&Configuration(values.collect())).unwrap_err();
-        (error.parameter, error.rule)
+        (error.rule, error.to_string())
     };
-    assert_eq!(rule(&[("a", "1")]), ("b".to_owned(), EncodeRule::Missing));
-    assert_eq!(rule(&[("a", "1"), ("b", "x"), ("c", "")]), ("c".to_owned(), EncodeRule::NotInSpace));
-    assert_eq!(rule(&[("a", "1.5"), ("b", "x")]), ("a".to_owned(), EncodeRule::NotANumber));
-    assert_eq!(rule(&[("a", "4"), ("b", "x")]), ("a".to_owned(), EncodeRule::OutOfDomain));
-    assert_eq!(rule(&[("a", "1"), ("b", "z")]), ("b".to_owned(), EncodeRule::OutOfDomain));
+    let no_number = "parameter \"a\" has a value that is not an integer or a finite number".to_owned();
+    let outside = |name: &str| format!("parameter {name:?} has a value outside its range or list of values");
+    let unknown = "parameter \"c\" is not a parameter of the search space".to_owned();
+    assert_eq!(rule(&[("a", "1")]), (EncodeRule::Missing, "parameter \"b\" has no value".to_owned()));
+    assert_eq!(rule(&[("a", "1"), ("b", "x"), ("c", "")]), (EncodeRule::NotInSpace, unknown));
+    assert_eq!(rule(&[("a", "1.5"), ("b", "x")]), (EncodeRule::NotANumber, no_number));
+    assert_eq!(rule(&[("a", "4"), ("b", "x")]), (EncodeRule::OutOfDomain, outside("a")));
+    assert_eq!(rule(&[("a", "1"), ("b", "z")]), (EncodeRule::OutOfDomain, outside("b")));
+}
+
+#[test]
+fn only_the_model_needs_the_results_of_other_trials() {
+    let learning = [SamplerKind::Random, SamplerKind::Sobol, SamplerKind::Grid, SamplerKind::Model];
+    assert_eq!(learning.map(SamplerKind::learns), [false, false, false, true]);
 }
 
 /// Returns a space with every kind of domain.
