@@ -20,7 +20,7 @@ from pathlib import Path
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from emulator import REGION, Emulator, free_port
 from prices import PriceList
@@ -90,7 +90,7 @@ class Background(threading.Thread):
 
 
 class Ticks(Background):
-    """Invokes the sweeper every few seconds. Without it, each of the many short tunings ends with the schedule's next minutes."""
+    """Invokes the sweeper every few seconds, so that a test does not wait for the minutes of the schedule."""
 
     def __init__(self, client, function):
         super().__init__()
@@ -98,8 +98,8 @@ class Ticks(Background):
 
     def run(self):
         while not self.over.wait(3):
-            # A test may have killed the sweeper's process.
-            with contextlib.suppress(ClientError):
+            # A test may kill the sweeper's process.
+            with contextlib.suppress(BotoCoreError, ClientError):
                 self.client.invoke(FunctionName=self.function, Payload=b"{}")
 
 

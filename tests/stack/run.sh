@@ -21,7 +21,7 @@ if [ $# -gt 0 ]; then
   # Runs one file: tests/stack/run.sh test_tuning.py [TEST…]
   exec .work/emulator/bin/python -B "$@"
 fi
-# Each of these four has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
+# Each of these five has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
 trap 'trap "" TERM; exit 143' TERM
 trap 'wait; cat "$logs"/*; rm -rf "$logs"' EXIT
@@ -33,6 +33,8 @@ tunings=$!
 samples=$!
 .work/emulator/bin/python -B test_parents.py > "$logs/parents" 2>&1 &
 parents=$!
+.work/emulator/bin/python -B test_polling.py > "$logs/polling" 2>&1 &
+polling=$!
 .work/emulator/bin/python -B test_archive.py
 .work/emulator/bin/python -B test_stack.py
 .work/emulator/bin/python -B test_stages.py
@@ -44,4 +46,5 @@ wait "$clients" || failed=1
 wait "$samples" || failed=1
 wait "$tunings" || failed=1
 wait "$parents" || failed=1
+wait "$polling" || failed=1
 exit "$failed"

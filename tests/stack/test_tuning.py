@@ -38,7 +38,8 @@ class Tunings(Calls, unittest.TestCase):
         cls.notices, cls.received = cls.subscribe_to_the_bus(), []
 
     def setUp(self):
-        # The first tuning completes with the schedule alone. The others do not wait for its minutes.
+        # The first tuning completes with the schedule alone, and the last test deletes the sweeper. The others do not wait for
+        # the schedule.
         if not self._testMethodName.startswith(("test_1_", "test_6_")):
             self.enterContext(self.ticks())
 
@@ -288,23 +289,6 @@ class Tunings(Calls, unittest.TestCase):
         self.program("stop", "rest")
         self.ended("rest")
 
-    def test_4b_without_a_subscription_the_sweeper_reads_the_values(self):
-        self.stack.deploy(MetricsFrom="Polling", MonthlyCapUsd="1")
-        logs = self.emulator.client("logs")
-        self.assertEqual(logs.describe_subscription_filters(logGroupName=TRAINING_LOGS)["subscriptionFilters"], [])
-        # Two jobs are too few for a comparison with this factor, so none is stopped.
-        body = request("sixth", ReductionFactor=3)
-        body["HyperParameterTuningJobConfig"]["ResourceLimits"] = {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2}
-        # Silent jobs are read after two minutes, so the jobs last longer.
-        body["TrainingJobDefinition"]["StaticHyperParameters"]["seconds_per_epoch"] = "20"
-        body["TrainingJobDefinition"]["StoppingCondition"] = {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 700}
-        self.create(body)
-        while "BestSeen" not in (described := self.ask("GET", "/tuning-jobs/sixth")[1])["Controller"]:
-            self.assertEqual(described["HyperParameterTuningJobStatus"], "InProgress", "no value arrived")
-            time.sleep(1)
-        self.assertEqual(described["TrainingJobStatusCounters"]["InProgress"], 2, "the values arrived while the jobs ran")
-        self.check_completed("sixth")
-
     def test_5_the_month_has_exactly_the_spent_money(self):
         described = [self.ended(name) for name in ALL]
         spent = sum(tuning["Controller"]["SpentUsd"] for tuning in described)
@@ -312,7 +296,7 @@ class Tunings(Calls, unittest.TestCase):
         self.assertAlmostEqual(self.granted_usd(), spent, places=6)
 
     def test_5b_the_rows_of_deleted_and_of_old_tunings_are_removed(self):
-        self.stack.deploy(MetricsFrom="Polling", MonthlyCapUsd="1", TuningDays="1")
+        self.stack.deploy(MonthlyCapUsd="1", TuningDays="1")
         dynamodb, table = self.emulator.client("dynamodb"), self.stack.outputs()["TableName"]
 
         def item(pk, sk):
@@ -358,7 +342,7 @@ class Tunings(Calls, unittest.TestCase):
 
 
 # The tunings that the tests start.
-ALL = ["first", "second", "stopped", "cents", "fourth", "fifth", "rest", "sixth"]
+ALL = ["first", "second", "stopped", "cents", "fourth", "fifth", "rest"]
 
 
 def promoted(body):
