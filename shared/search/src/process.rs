@@ -308,11 +308,14 @@ mod tests {
         let points: Vec<Vec<f64>> = (0..8_u32)
             .map(|i| (1..=90).map(|n| f64::from(i * n % 8) / if n == 90 { 8.0 } else { 800.0 }).collect())
             .collect();
-        let values: Vec<f64> = points.iter().map(|point| (9.0 * point[89]).sin()).collect();
+        let values: Vec<f64> = points.iter().map(|point| libm::sin(9.0 * point[89])).collect();
         let borrowed: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
         let shape = Shape::fit(&[false; 90], &borrowed, &values);
         let usual = Shape::usual(1).reciprocals[0];
         let is_usual = |dimension: usize| shape.reciprocals[dimension].to_bits() == usual.to_bits();
+        let last: Vec<&[f64]> = points.iter().map(|point| &point[89..]).collect();
+        let alone = Shape::fit(&[false], &last, &values).reciprocals[0];
+        assert_ne!(alone.to_bits(), usual.to_bits(), "the values show another length");
         assert!(is_usual(89) && shape.noise.to_bits() == NOISE_PRIOR.0.to_bits(), "{shape:?}");
     }
 

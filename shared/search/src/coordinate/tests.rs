@@ -11,7 +11,7 @@ fn number(domain: &Domain, u: f64) -> f64 {
     domain.value(u).parse().unwrap()
 }
 
-/// Returns the float that so many floats separate from another one.
+/// Returns the float that is `count` floats above `start`.
 fn float_after(start: f64, count: u64) -> f64 {
     f64::from_bits(start.to_bits() + count)
 }
@@ -42,7 +42,7 @@ fn the_coordinate_of_a_number_is_in_proportion_where_floats_are_scarce() {
 }
 
 #[test]
-fn a_number_is_exact_after_a_round_trip_where_the_closed_formula_is_not() {
+fn a_drawn_number_is_exact_after_a_round_trip() {
     let domains = [
         continuous(1e-5, 0.1, Logarithmic),
         continuous(0.5, 0.999, ReverseLogarithmic),

@@ -81,7 +81,7 @@ fn a_parent_that_disagrees_says_nothing() {
 }
 
 #[test]
-fn the_losses_of_a_minimizing_parent_say_what_their_opposites_say() {
+fn a_minimizing_parent_gives_the_guide_of_a_maximizing_parent_with_opposite_values() {
     let up = targets(|x| 2.0 * x - 1.0);
     let most = guide(vec![parent(|x| x, 40)], &up).unwrap();
     let least = guide_of(vec![parent_of(|x| -x, 40, false)], &up, false).unwrap();
@@ -168,7 +168,7 @@ fn the_observations_of_all_parents_are_bounded() {
     assert!(guide(vec![parent(|x| x, 1)], &up).is_none());
 }
 
-/// The same holds for the fit of their shapes.
+/// The fit of the shapes has the same bound as the observations.
 #[test]
 fn the_observations_that_shape_the_surrogates_of_all_parents_are_bounded() {
     let wave = parent(|x| libm::sin(25.0 * x) + x, 60);

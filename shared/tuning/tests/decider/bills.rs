@@ -210,9 +210,9 @@ fn a_bill_has_the_time_at_which_its_read_was_ordered() {
 /// Texts make the most of a job's size, and the state has many jobs that wait for their final bills.
 #[test]
 fn a_job_that_waits_for_its_final_bill_keeps_no_text() {
-    let given =
-        [deferred(1, job(0), 5), started(6, job(0)), described(60, job(0), JobEnd::AlgorithmError, 50)];
-    let run = unconfirmed(&random(9, 1), &given);
+    let mut run = unconfirmed(&random(9, 1), &[deferred(1, job(0), 5)]);
+    assert!(run.state.job(job(0)).unwrap().deferred.is_some());
+    run.take(&[started(6, job(0)), described(60, job(0), JobEnd::AlgorithmError, 50)]);
     assert_eq!(run.concluded[0].message.as_deref(), Some("exit code 1"));
     let texts: Vec<_> =
         run.state.money.billing.iter().map(|(_, job)| (job.message.clone(), job.deferred.clone())).collect();

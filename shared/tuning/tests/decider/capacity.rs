@@ -165,7 +165,7 @@ fn a_tuning_without_capacity_ends_after_its_wait_by_the_sweeper_s_time() {
     let expect = ["trial 0 stopped: tuning ending", "ended: NoCapacity"];
     check_next(run, &[described(4_100, attempt(0, 2), Stopped, 0)], &expect);
     let failure = run.state.failure();
-    assert!(failure.is_some_and(|why| why.contains("raise MaxCapacityWaitSeconds")), "there is no value");
+    assert!(failure.is_some_and(|why| why.contains("raise MaxCapacityWaitSeconds")), "{failure:?}");
 }
 
 #[test]
@@ -225,9 +225,6 @@ fn regression_the_end_of_an_interrupted_job_shows_that_it_had_instances_again() 
 fn the_wait_does_not_count_while_starts_are_paused() {
     let run = &mut two_jobs(&set(jobs(9, 2), |settings| settings.capacity_wait_seconds = 3_600));
     run.take(&[described(60, job(0), CapacityError, 0), described(61, job(1), CapacityError, 0)]);
-    let paused = |seconds, paused| {
-        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
-    };
     run.take(&[paused(70, true)]);
     run.take(&[time_passed(9_000)]);
     assert_eq!(run.state.status, Status::Active);

@@ -113,7 +113,7 @@ fn a_lowered_cap_that_pays_no_further_job_publishes_a_notice() {
     );
 }
 
-/// `Run::take` checks that a fact without a record changes nothing.
+/// A change of the cap must be recorded, although the pause follows. [`Run::take`] checks that the state changes only in a step.
 #[test]
 fn a_request_can_change_the_cap_and_pause_at_once() {
     let mut run = capped_run(2);

@@ -162,7 +162,7 @@ fn a_deferral_that_arrives_with_the_refusal_delays_no_starts() {
     check(&random(9, 1), &[submitted()], &when, &["trial 0 failed: no such role", "start 1-0-1"]);
 }
 
-/// One of these facts may be the read of the log.
+/// The stored facts of the job may include the read of its log.
 #[test]
 fn a_job_is_read_before_a_time_that_ends_the_wait_for_its_log() {
     let mut run = Run::new(&random(9, 1));
@@ -176,7 +176,7 @@ fn a_job_is_read_before_a_time_that_ends_the_wait_for_its_log() {
 
 /// The report of the time arrived before the start.
 #[test]
-fn a_job_whose_longest_life_ends_at_the_reported_time_is_looked_for_soon() {
+fn a_job_whose_longest_life_ends_at_the_reported_time_sets_a_deadline_a_minute_later() {
     let facts = [time_passed(50 + LIFE), started(50, job(0))];
     check_deadline(&random(9, 1), &facts, Some(50 + LIFE + BILL_USUAL.as_seconds()));
 }

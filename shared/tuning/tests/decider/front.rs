@@ -127,8 +127,12 @@ fn with_one_epoch_the_time_of_the_job_is_that_of_the_training() {
 }
 
 #[test]
-fn a_training_takes_a_startup_and_all_epochs() {
+fn a_training_takes_a_startup_with_its_first_epoch_the_other_epochs_and_a_tail() {
     let time = |definition: &Definition| training(definition, &Timings::default(), SizeId(0), Millis(5_000));
+    let timings =
+        Timings { startup_ms: vec![Millis(7_000)], tail_ms: vec![Millis(2_000)], ..Timings::default() };
+    let whole = training(&jobs(3, 2), &timings, SizeId(0), Millis(5_000));
+    assert_eq!(whole, Millis(7_000 + 8 * 5_000 + 2_000));
     assert_eq!(time(&jobs(3, 2)), Millis(45_000), "nine epochs, and no job has shown a start-up");
     assert_eq!(time(&random(3, 2)), Millis(5_000), "the time of a job that trains as long as it likes");
 }
@@ -155,13 +159,6 @@ fn each_cluster_size_has_its_best_trials_on_the_front() {
     // A better and faster trial replaces those of its own size only.
     let run = played(&definition, &[trials[0], trials[1], trials[2], (6, 3)]);
     assert_eq!(front(&run), [3, 1, 2]);
-}
-
-#[test]
-fn the_trials_of_each_cluster_size_are_counted() {
-    let run = played(&sized(random(100, 1), &[1, 2, 4, 1]), &[(5, 8), (4, 4), (3, 9)]);
-    assert_eq!(run.state.results.trials_by_size, [2, 1, 1], "the last one runs");
-    assert!(played(&random(100, 1), &[(5, 8)]).state.results.trials_by_size.is_empty());
 }
 
 /// The worst trial outside the tolerance leaves a long front, but not the best of a size.

@@ -2,8 +2,8 @@
 
 use tuning::decide::deadline;
 use tuning::definition::Definition;
+use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{Completed, ServiceError};
-use tuning::log::fact::{Fact, Recorded};
 use tuning::money::grants::month_of;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
@@ -221,10 +221,6 @@ fn a_tuning_whose_trials_all_wait_long_returns_its_unused_grant() {
     check_next(&mut long.clone(), &[granted(420, 2, 0)], &[]);
     let back = format!("return 1: {} to 2026-11", J - SECOND);
     check_next(&mut long, &[granted(419, 2, 0)], &[&back]);
-}
-
-fn paused(seconds: i64, paused: bool) -> Recorded {
-    recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_trial_that_a_rung_stops_for_values_that_are_not_finite_is_bad_whatever_it_h
     assert_eq!(learned(&run, 2), Known::Best(0.4), "it is only worse than another");
 }
 
-/// The sampler counts them to decide how much it explores.
+/// The least distance of the next configuration depends on the curves of these trials.
 #[test]
 fn the_sampler_knows_which_configurations_its_model_drew() {
     let mut run = learning(random(12, 1));

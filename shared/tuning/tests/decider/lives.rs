@@ -241,8 +241,8 @@ fn a_job_is_known_from_its_first_sign_of_life_to_its_end() {
     assert_eq!(stage(&[started(5, job(0)), ended(9, job(0), Completed)]), (false, false));
 }
 
-/// The time without instances does not count against the limits of the job. The decider must not take more of it than it
-/// is sure of.
+/// Interruptions do not count against the limits of a job. Of two reported times, the decider takes the one with the
+/// shorter interruption.
 #[test]
 fn an_interruption_that_two_sources_report_lasts_from_the_later_time() {
     let job = job_after(&[

@@ -205,7 +205,7 @@ fn a_job_that_is_accepted_shows_that_the_quota_of_its_instances_suffices() {
     assert_eq!(run.state.capacity.below_need, []);
 }
 
-/// Its place as the one ordered job is taken by the next one.
+/// The user stops the first job, so the second is the one that shows when the quota has room.
 #[test]
 fn a_quota_does_not_cancel_the_only_job_that_is_not_being_stopped() {
     let mut run = waiting(&jobs(20, 2));

@@ -155,10 +155,6 @@ fn with_promotions_the_refit_is_one_more_job_and_the_tuning_ends() {
 
 #[test]
 fn a_pause_delays_the_refit_and_the_end_of_the_tuning() {
-    let paused = |seconds, paused| {
-        let fact = Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) };
-        recorded(seconds, fact)
-    };
     let mut run = searched();
     run.take(&[paused(20, true)]);
     check_next(&mut run, &[described(21, job(1), Completed, 10)], &["trial 1 completed"]);

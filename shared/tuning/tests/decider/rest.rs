@@ -114,7 +114,7 @@ fn counting_from_each_start() -> Run {
 
 /// Only the whole log shows the epochs of the lines of such a program.
 #[test]
-fn after_an_hour_a_job_without_its_whole_log_arrives_with_its_known_values() {
+fn after_an_hour_a_trial_without_its_whole_log_arrives_with_its_known_values() {
     let mut run = counting_from_each_start();
     run.take(&[epochs([1, 2, 4].into_iter())]);
     run.take(&[ended(60, job(0), Completed), described(60, job(0), Completed, 50)]);
@@ -151,9 +151,6 @@ fn a_job_has_a_log_if_an_event_showed_its_instances() {
 
 #[test]
 fn lines_of_an_earlier_attempt_are_not_the_log_of_an_attempt_that_never_ran() {
-    let paused = |seconds, paused| {
-        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
-    };
     let mut run = unread(&[logged(10, job(0), 3, 0.5)]);
     run.take(&[paused(20, true)]);
     run.take(&[described(60, job(0), ServiceError, 9)]);

@@ -95,9 +95,8 @@ fn check(run: &Run, count: usize, cost: impl Fn(u32) -> Option<u64>) {
             }
         }
         assert_eq!(run.state.search.history_of(of), &history);
-        let view = View::new(&history, &running, true)
-            .with_tolerance(definition.best_buy.map(|buy| buy.tolerance))
-            .with_size_trials(&run.state.results.trials_by_size);
+        let view =
+            View::new(&history, &running, true).with_tolerance(definition.best_buy.map(|buy| buy.tolerance));
         let next = (26..30).find(|trial| own(*trial)).map(TrialId).unwrap();
         let (seed, index) = (definition.seed + u64::from(of.0), definition.index_of(next));
         let expected = suggest(definition.space_of(of), SamplerKind::Model, seed, index, &view);

@@ -5,7 +5,6 @@ use tuning::definition::{Definition, Silence};
 use tuning::job::open_silence_check;
 use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::fact::JobPhase::{Interrupted, Training};
-
 use tuning::unit::time::Millis;
 
 use crate::support::build::*;

@@ -424,6 +424,7 @@ fn each_trial_of_the_search_counts_once_for_its_size() {
     let expect = ["trial 0 completed", "ending: Target", "start 3-0-1 to 3 on choice 2 as refit"];
     check_next(&mut run, &[described(90, job(0), Completed, 10)], &expect);
     assert_eq!(run.state.results.trials_by_size, [1, 0, 2], "neither the retry nor the refit is a new trial");
+    assert!(begun(&random(20, 2)).state.results.trials_by_size.is_empty(), "without sizes");
 }
 
 /// The search could otherwise spend the money of a refit with four instances.

@@ -124,8 +124,7 @@ fn instances_of_running_jobs_stay_within_their_limit() {
     let mut definition = jobs(9, 4);
     definition.job.instance_count = 2;
     definition.limits.max_instances = Some(5);
-    let run = check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
-    assert_eq!(run.state.trials.len(), 2);
+    check(&definition, &[], &[submitted()], &["start 0-0-1", "start 1-0-1"]);
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn the_bookings_after_the_conclusion_of_a_job_are_in_its_summary() {
     assert_eq!(kept.cost, Some(MicroUsd(50 * SECOND)), "the job itself costs the same");
 }
 
-/// Another job had the name.
+/// The lines are those of another job with the same name.
 #[test]
 fn a_job_that_never_started_has_no_value_although_lines_of_its_name_were_logged() {
     let message = "the name is in use".to_owned();

@@ -156,7 +156,7 @@ fn regression_a_job_that_trained_beyond_its_last_epoch_teaches_no_tail() {
 }
 
 #[test]
-fn a_limit_shows_three_times_the_tail_of_a_job_only_after_its_last_epoch() {
+fn the_tail_of_a_job_that_its_limit_ended_counts_three_times_only_after_the_last_epoch() {
     for (last, tails) in [(9_u32, vec![Millis::from_seconds(30)]), (5, vec![])] {
         let mut run = Run::new(&jobs(99, 1));
         run.take(&[submitted()]);

@@ -1,8 +1,8 @@
 //! The target of the objective: the trial that reached it trains to its end, and nothing else does.
 
 use tuning::definition::{Definition, Scheduling};
+use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{AlgorithmError, Completed, MaxRuntime, ServiceError, Stopped};
-use tuning::log::fact::{Fact, Recorded};
 use tuning::state::Status;
 use tuning::unit::ids::TrialId;
 
@@ -155,12 +155,15 @@ fn a_retry_of_the_trial_that_reached_the_target_goes_ahead() {
 #[test]
 fn a_trial_whose_stop_was_requested_or_whose_job_has_failed_cannot_reach_the_target() {
     let stop = recorded(5, Fact::JobStopRequested { job: job(0) });
-    for before in [stop, ended(5, job(0), AlgorithmError)] {
+    let reached = Some(TrialId(0));
+    for (before, expect) in
+        [(seen(5, job(0)), reached), (stop, None), (ended(5, job(0), AlgorithmError), None)]
+    {
         let given = [submitted(), logged(1, job(0), 1, 0.5)];
         let mut run = check(&aiming(random(9, 1), 0.9), &given, &[], &[]);
         // Both facts come in one delivery.
         run.take(&[before.clone(), logged(4, job(0), 2, 0.95)]);
-        assert_eq!(run.state.finalist, None, "{before:?}");
+        assert_eq!(run.state.finalist, expect, "{before:?}");
     }
 }
 
@@ -174,10 +177,6 @@ fn paused_with_finalist() -> Run {
     let expect = ["trial 0 waits at rung 0.0, epoch 4"];
     check_next(&mut run, &[logged(30, job(0), 4, 0.3), described(31, job(0), Completed, 9)], &expect);
     run
-}
-
-fn paused(seconds: i64, paused: bool) -> Recorded {
-    recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
 }
 
 #[test]

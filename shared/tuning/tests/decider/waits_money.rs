@@ -143,9 +143,9 @@ fn when_the_cap_is_used_up_a_promotable_trial_ends_differently_from_a_trial_that
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
 }
 
-/// Trial 2 waits for the end of trial 0.
+/// Trial 2 waits for the end of trial 0, and loses its retry with it. Trial 4 gets the money.
 #[test]
-fn trials_end_when_nothing_can_free_the_money_of_the_trial_that_reached_the_target() {
+fn the_search_continues_after_the_trial_that_reached_the_target_lacks_money() {
     let mut definition = two_rungs(100, Asynchronous);
     definition.cap = Some(MicroUsd(4_900 * SECOND));
     definition.limits.target = Some(0.9);

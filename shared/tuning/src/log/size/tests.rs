@@ -205,7 +205,7 @@ fn with_values(values: &[&str]) -> Definition {
 }
 
 #[test]
-fn the_row_of_an_action_counts_as_its_order_and_other_rulings_write_none() {
+fn the_row_of_an_action_counts_as_its_order_and_the_end_of_a_search_writes_none() {
     let definition = with_values(&["sgd"]);
     let start = Ruling::Order(largest_start());
     assert_eq!(row_bytes(&definition, &start), ruling_bytes(&start));

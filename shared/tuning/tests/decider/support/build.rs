@@ -143,6 +143,11 @@ pub(crate) fn stop_requested(seconds: i64) -> Recorded {
     recorded(seconds, Fact::StopRequested)
 }
 
+/// Returns a request that pauses the starts or continues them.
+pub(crate) fn paused(seconds: i64, paused: bool) -> Recorded {
+    recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
+}
+
 pub(crate) fn time_passed(seconds: i64) -> Recorded {
     recorded(seconds, Fact::TimePassed)
 }
