@@ -50,21 +50,26 @@ fn has_ended_fruitless(trial: &Trial) -> bool {
 /// Returns the message of a tuning whose trials have all ended without a line of the objective.
 pub(crate) fn without_line(state: &State, trials: u32) -> String {
     if let Some(cause) = state.results.failures.only_cause().filter(|cause| cause.count == trials) {
-        return format!("the first {trials} training jobs failed for the same reason: {}", cause.reason);
+        let jobs = match trials {
+            1 => "the first training job failed".to_owned(),
+            _ => format!("the first {trials} training jobs failed for the same reason"),
+        };
+        return format!("{jobs}: {}", cause.reason);
     }
+    let attempts = if trials == 1 { "1 attempt".to_owned() } else { format!("{trials} attempts") };
     if let Some((job, hint, _)) = hint(state) {
         return format!(
-            "no training job logged a value of the objective metric in {trials} attempts: {hint} (log of trial {})",
+            "no training job logged a value of the objective metric in {attempts}: {hint} (log of trial {})",
             job.trial
         );
     }
     if state.results.counters.completed > 0 || state.results.last_failure.is_none() {
         return format!(
-            "no training job logged a value of the objective metric in {trials} attempts: check the Regex of the metric \
+            "no training job logged a value of the objective metric in {attempts}: check the Regex of the metric \
              against the log of a training job"
         );
     }
-    format!("no training job succeeded after {trials} attempts. Last failure: {}", last_failure(state))
+    format!("no training job succeeded after {attempts}. Last failure: {}", last_failure(state))
 }
 
 /// Returns what the log of a job shows about missing values, and whether this is their cause.

@@ -127,13 +127,21 @@ fn ended(state: &State, why: EndReason) -> Ruling {
     let why = if nothing_succeeded && why.hides_failure() {
         let trials = state.results.fruitless.trials;
         let all = (!state.results.has_logged && trials > 0).then(|| doubt::without_line(state, trials));
-        EndReason::Failed(all.or_else(|| state.results.last_failure.clone()).unwrap_or_else(|| {
-            "no training job logged a value of the objective metric: check the Regex of the metric against the log \
-             of a training job"
-                .to_owned()
-        }))
+        let message = all.or_else(|| state.results.last_failure.clone());
+        EndReason::Failed(message.unwrap_or_else(|| without_value(state).to_owned()))
     } else {
         why
     };
     Ruling::Order(Order::Notice(NoticeOrder::TuningEnded { why }))
+}
+
+/// Returns why a search in which no job failed has no value.
+fn without_value(state: &State) -> &'static str {
+    if state.results.has_logged {
+        "no trial ended with a finite value of the objective metric: check the training program, for example its \
+         learning rate"
+    } else {
+        "no training job logged a value of the objective metric: check the Regex of the metric against the log of a \
+         training job"
+    }
 }

@@ -75,6 +75,13 @@ fn a_program_that_cannot_succeed_ends_the_tuning_after_its_parallel_jobs_and_fiv
     }
 }
 
+#[test]
+fn the_failure_of_a_single_training_job_is_its_cause() {
+    let mut run = begun(&random(1, 1));
+    run.take(&[failed(10, job(0), "ModuleNotFoundError: No module named 'x'")]);
+    assert_eq!(message(&run), "the first training job failed: ModuleNotFoundError: No module named 'x'");
+}
+
 /// Configurations that fail fast free their slots before a good job has logged its first epoch. With 60 % failing
 /// configurations, 8 of 8 tunings failed.
 #[test]

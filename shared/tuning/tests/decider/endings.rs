@@ -3,7 +3,6 @@
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::decide::deadline;
 use tuning::definition::Instances;
-use tuning::log::fact::Fact;
 use tuning::log::fact::JobEnd::{AlgorithmError, CapacityError, Completed, ServiceError, Stopped};
 use tuning::log::reasons::EndReason;
 use tuning::log::ruling::{Order, Ruling};
@@ -131,7 +130,7 @@ fn a_tuning_that_ends_without_a_value_fails() {
     let when = [described(60, job(0), Completed, 50)];
     let run = check(&random(1, 1), &[submitted()], &when, &["trial 0 completed", "ended: Failed"]);
     let message = failure_message(&run.state.status);
-    assert!(message.contains("in 1 attempts: check the Regex"), "{message}");
+    assert!(message.contains("in 1 attempt: check the Regex"), "{message}");
 }
 
 #[test]
@@ -145,13 +144,22 @@ fn a_tuning_whose_time_ends_before_the_end_of_a_trial_counts_no_attempt() {
     assert!(message.starts_with("no training job logged a value of the objective metric: "), "{message}");
 }
 
-/// Its pattern found lines, so the failure of the program is the cause.
+/// The pattern of the metric found lines, so the failure of the program is the cause.
 #[test]
 fn a_tuning_whose_program_logs_no_number_and_fails_ends_with_its_failure() {
     let when = [logged_nan(50, job(0), 1), described(60, job(0), AlgorithmError, 50)];
     let expect = ["trial 0 failed: exit code 1", "ended: Failed"];
     let run = check(&random(1, 1), &[submitted()], &when, &expect);
     assert_eq!(failure_message(&run.state.status), "exit code 1");
+}
+
+#[test]
+fn regression_a_tuning_whose_values_are_all_nan_does_not_blame_the_regex() {
+    let when = [logged_nan(50, job(0), 1), described(60, job(0), Completed, 50)];
+    let run = check(&random(1, 1), &[submitted()], &when, &["trial 0 completed", "ended: Failed"]);
+    let expect = "no trial ended with a finite value of the objective metric: check the training program, for example its \
+                  learning rate";
+    assert_eq!(failure_message(&run.state.status), expect);
 }
 
 #[test]
@@ -238,13 +246,10 @@ fn the_planned_jobs_are_those_of_the_limit_or_the_combinations_of_a_grid_and_the
 /// The user may raise the cap before the starts continue.
 #[test]
 fn a_paused_tuning_does_not_end_at_its_cap() {
-    let pause = |seconds, paused| {
-        recorded(seconds, Fact::LimitsChanged { cap: None, max_parallel: None, paused: Some(paused) })
-    };
-    let given = [submitted(), logged(10, job(0), 1, 0.5), pause(20, true)];
+    let given = [submitted(), logged(10, job(0), 1, 0.5), paused(20, true)];
     let expect = ["trial 0 completed", "notice: 100 % of the cap"];
     let run = &mut check(&capped(random(9, 1), 1), &given, &[described(60, job(0), Completed, 50)], &expect);
-    check_next(run, &[pause(70, false)], &["ended: CostCap"]);
+    check_next(run, &[paused(70, false)], &["ended: CostCap"]);
 }
 
 /// The first instance type has no capacity, and the cap does not pay for the second one.
@@ -254,7 +259,11 @@ fn the_cap_is_reported_as_used_up_where_other_instances_cost_more() {
     let rate = Some(Rate { instance_hour: 2 * SECOND * 3_600, volume_kilo_gib_hour: 0 });
     definition.job.fallbacks = vec![Instances { count: 1, volume_gib: 0, rate }];
     let run = &mut check(&definition, &[], &[submitted()], &["start 0-0-1"]);
-    let rulings = run.take(&[described(20, job(0), CapacityError, 0)]);
-    let text: Vec<_> = rulings.iter().map(crate::support::render::render).collect();
-    assert!(text.contains(&"notice: 100 % of the cap".to_owned()), "{text:?}");
+    let expect = [
+        "retry after 0-0-1: NextInstances, from 20",
+        "trial 0 stopped: tuning ending",
+        "notice: 100 % of the cap",
+        "ended: CostCap",
+    ];
+    check_next(run, &[described(20, job(0), CapacityError, 0)], &expect);
 }
