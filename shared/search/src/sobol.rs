@@ -175,15 +175,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_first_points_match_the_definition() {
-        let quarters = |index| point(index)[..4].iter().map(|x| x >> 30).collect::<Vec<_>>();
-        assert_eq!(quarters(0), [0, 0, 0, 0]);
-        assert_eq!(quarters(1), [2, 2, 2, 2]);
-        assert_eq!(quarters(2), [1, 3, 3, 3]);
-        assert_eq!(quarters(3), [3, 1, 1, 1]);
-    }
-
     /// Returns which of 2^log2 equal intervals holds a coordinate.
     fn interval(u: f64, log2: u32) -> usize {
         let step = crate::number::step_of(u) >> (UNIT_BITS - log2);
