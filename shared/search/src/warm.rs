@@ -117,10 +117,10 @@ impl WarmStart {
         let least = APART * dimensions.sqrt() * libm::pow(count, -1.0 / dimensions);
         let mut chosen: Vec<(Vec<f64>, u32, u32)> = Vec::new();
         let is_apart = |chosen: &[(Vec<f64>, u32, u32)], point: &[f64], least: f64| {
-            chosen.iter().all(|(other, _, _)| metric.square(other, point) >= least * least)
+            chosen.iter().all(|(other, _, _)| metric.square(other, point) >= least)
         };
         // A second pass takes those that are close, but not equal.
-        for least in [least, f64::MIN_POSITIVE] {
+        for least in [least * least, f64::MIN_POSITIVE] {
             loop {
                 let before = chosen.len();
                 for (index, parent) in self.parents() {
@@ -139,3 +139,6 @@ impl WarmStart {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;
