@@ -29,12 +29,14 @@ impl Domain {
         let step = step_of(u);
         let middle = |cells: u128| unit(center(cell_at(step, cells), cells));
         match self {
-            Self::Integer { min, max, scaling: Scaling::Linear } => middle(integers(*min, *max)),
-            Self::Integer { min, max, scaling } => {
-                let (low, high) = log_bounds(*min, *max);
-                let value = nearest_float(integer_at(*min, *max, *scaling, step));
-                if high > low { ((libm::log(value) - low) / (high - low)).clamp(0.0, 1.0) } else { u }
-            }
+            Self::Integer { min, max, scaling } => match usable(*scaling, *min, *max) {
+                Scaling::Linear => middle(integers(*min, *max)),
+                Scaling::Logarithmic | Scaling::ReverseLogarithmic => {
+                    let (low, high) = log_bounds(*min, *max);
+                    let value = nearest_float(integer_at(*min, *max, *scaling, step));
+                    ((libm::log(value) - low) / (high - low)).clamp(0.0, 1.0)
+                }
+            },
             Self::Continuous { .. } => u,
             Self::Categorical { values } | Self::Ordinal { values } => middle(values.len() as u128),
         }
@@ -60,7 +62,7 @@ impl Domain {
                 if !(*min..=*max).contains(&value) {
                     return Err(EncodeRule::OutOfDomain);
                 }
-                Ok(unit(match scaling {
+                Ok(unit(match usable(*scaling, *min, *max) {
                     Scaling::Linear => center(u128::from(value.abs_diff(*min)), integers(*min, *max)),
                     Scaling::Logarithmic | Scaling::ReverseLogarithmic => {
                         let (low, high) = log_bounds(*min, *max);
@@ -109,7 +111,7 @@ fn integers(min: i64, max: i64) -> u128 {
 }
 
 fn integer_at(min: i64, max: i64, scaling: Scaling, step: u64) -> i64 {
-    match scaling {
+    match usable(scaling, min, max) {
         Scaling::Linear => {
             let offset = i128::try_from(cell_at(step, integers(min, max))).unwrap_or(0);
             i64::try_from(i128::from(min) + offset).unwrap_or(max)
@@ -125,6 +127,12 @@ fn integer_at(min: i64, max: i64, scaling: Scaling, step: u64) -> i64 {
             }
         }
     }
+}
+
+/// Returns the scaling of a range of integers: linear where the logarithms of the bounds are equal, next to `i64::MAX`.
+fn usable(scaling: Scaling, min: i64, max: i64) -> Scaling {
+    let (low, high) = log_bounds(min, max);
+    if scaling != Scaling::Linear && high <= low { Scaling::Linear } else { scaling }
 }
 
 /// Returns the logarithms of the bounds, extended by half an integer so that the bounds get their full share.

@@ -58,10 +58,17 @@ fn a_drawn_number_is_exact_after_a_round_trip() {
 
 /// The floats nearest to these bounds are equal, and so are their logarithms.
 #[test]
-fn a_snapped_coordinate_is_in_the_unit_interval_although_the_logarithms_of_the_bounds_are_equal() {
-    let domain = Domain::Integer { min: i64::MAX - 1, max: i64::MAX, scaling: Logarithmic };
-    let snapped = [0.0, 0.25, 1.0].map(|u| domain.snapped(u));
-    assert!(snapped.iter().all(|u| (0.0..=1.0).contains(u)), "{snapped:?}");
+fn regression_an_integer_has_one_place_although_the_logarithms_of_the_bounds_are_equal() {
+    let domain = Domain::Integer { min: i64::MAX - 2, max: i64::MAX, scaling: Logarithmic };
+    let places = [0.0, 0.25, 0.5, 0.75, 1.0].map(|u| {
+        let (value, place) = (domain.value(u), domain.snapped(u));
+        assert_eq!(domain.value(place), value, "at {u}");
+        assert_eq!(domain.snapped(domain.coordinate(&value).unwrap()).to_bits(), place.to_bits(), "at {u}");
+        (value, place.to_bits())
+    });
+    let values: std::collections::BTreeSet<_> = places.iter().map(|(value, _)| value).collect();
+    let distinct: std::collections::BTreeSet<_> = places.iter().collect();
+    assert_eq!((values.len(), distinct.len()), (3, 3), "{places:?}");
 }
 
 #[test]
