@@ -264,7 +264,7 @@ pub fn stop_words(word: Option<&str>, message: Option<&str>, repeats_from: Optio
         Some("PastLevel") => "past its level".to_owned(),
         Some("NextInstances") => "other instances".to_owned(),
         Some("Quota") => "quota".to_owned(),
-        Some("OutOfReach") => "too many instances for the cap or a quota".to_owned(),
+        Some("OutOfReach") => "the cap or a quota is too small for its next training job".to_owned(),
         Some("Interruptions") => "interruptions".to_owned(),
         Some("MaxResource") => words::STOPPED_AFTER_LAST_EPOCH.to_owned(),
         Some("TuningEnding") => "tuning ending".to_owned(),

@@ -269,7 +269,7 @@ pub fn end(how: &TrialEnd, max_runtime: Option<u64>) -> String {
             "its training job was cancelled because of a quota"
         }
         TrialEnd::Stopped(StopWhy::OutOfReach) => {
-            "not continued because the rest of the cap or a quota of the account is too small for its number of instances"
+            "not continued because the rest of the cap or a quota of the account is too small for its next training job"
         }
         TrialEnd::Stopped(StopWhy::MaxResource) => STOPPED_AFTER_LAST_EPOCH,
         TrialEnd::Stopped(StopWhy::ReservationUsed { .. }) => "it reached its running-time limit",

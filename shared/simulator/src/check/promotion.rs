@@ -231,10 +231,12 @@ impl Book {
         }
     }
 
-    /// Ranks a waiting trial that no cap or quota allows to continue behind all others. Returns whether it is one.
+    /// Ranks a waiting trial that no cap or quota allows to continue behind all others. Returns whether it is one. With
+    /// one cluster size, it is the trial that reached the target (`world::truth` checks that), and nothing is reserved that
+    /// could become free.
     fn forfeits(&mut self, place: CohortId, rung: RungId, trial: TrialId, how: &TrialEnd) -> bool {
-        let forfeits =
-            *how == TrialEnd::Stopped(StopWhy::OutOfReach) && self.case.size_of(ChoiceId(0)).is_some();
+        let right = self.case.size_of(ChoiceId(0)).is_some() || self.money().1 == 0;
+        let forfeits = right && *how == TrialEnd::Stopped(StopWhy::OutOfReach);
         let rungs = self.promotions.cohorts.get_mut(&place).filter(|_| forfeits);
         if let Some((arrivals, _)) = rungs.and_then(|cohort| cohort.rungs.get_mut(&rung)) {
             arrivals.iter_mut().filter(|(other, _)| *other == trial).for_each(|(_, value)| *value = None);

@@ -3,8 +3,9 @@
 
 use tuning::log::fact::JobKey;
 use tuning::log::reasons::StopWhy;
-use tuning::unit::ids::TrialId;
+use tuning::unit::ids::{ChoiceId, TrialId};
 
+use super::Book;
 use crate::world::World;
 use crate::world::training::Job;
 
@@ -30,6 +31,14 @@ impl World {
                 "Target: trial {trial} of {id} counts as the one that reached the target, but did not"
             );
             self.check.violation(self.now, &message);
+        }
+    }
+
+    /// Checks a trial that the cap or a quota does not allow to continue: with one cluster size, it reached the target.
+    pub(crate) fn check_out_of_reach(&mut self, id: &str, trial: TrialId) {
+        let has_sizes = |book: &Book| book.case.size_of(ChoiceId(0)).is_some();
+        if !self.check.books.get(id).is_some_and(has_sizes) {
+            self.check_finalist(id, trial);
         }
     }
 

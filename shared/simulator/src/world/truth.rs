@@ -2,8 +2,8 @@
 
 use port_tests::memory::Change;
 use serde_json::Value;
-use tuning::log::reasons::{EndReason, StopWhy};
-use tuning::log::ruling::{Booking, NoticeOrder, Order, Ruling, SearchRuling};
+use tuning::log::reasons::{EndReason, StopWhy, TrialEnd};
+use tuning::log::ruling::{AttemptRuling, Booking, NoticeOrder, Order, Ruling, SearchRuling};
 use wire::stored::{self, ActionRow, ActionStatus};
 
 use super::World;
@@ -133,6 +133,11 @@ impl World {
             Ruling::TuningEnding { why } => self.check_ending(id, why),
             Ruling::Search(SearchRuling::TrialPromoted { trial, reached_target: true, .. }) => {
                 self.check_finalist(id, *trial);
+            }
+            Ruling::Attempt(AttemptRuling::TrialFinished { trial, how, .. })
+                if *how == TrialEnd::Stopped(StopWhy::OutOfReach) =>
+            {
+                self.check_out_of_reach(id, *trial);
             }
             Ruling::Order(Order::Stop { job, why: StopWhy::TargetReached { trial }, .. }) => {
                 self.check_stop_for_target(id, *job, *trial);

@@ -40,7 +40,7 @@ pub enum StopWhy {
     /// A quota of the account blocks the job and nothing runs for long: another job stays ordered, and the trial
     /// waits.
     Quota,
-    /// The rest of the cap, or a quota of the account, is too small for the cluster size of the trial.
+    /// The rest of the cap, or a quota of the account, is too small for the next job of the trial.
     OutOfReach,
     /// The job logged no value of the objective for too long.
     NoObjective {

@@ -150,15 +150,13 @@ fn has_all_epochs(definition: &Definition, trial: &Trial) -> bool {
 }
 
 /// Returns whether a trial waits for an attempt that can never start: the tuning is ending, all jobs were launched, no
-/// job or bill can free the money that it or the trial that reached the target needs, or the wait for the month's cap has
-/// expired.
+/// job or bill can free the money that it needs, or the wait for the month's cap has expired.
 fn has_no_further_attempt(definition: &Definition, state: &State, trial: &Trial) -> bool {
     let exceeds_cap = Quote::of_next_attempt(definition, state, trial).is_none();
     let work = work_of(definition, trial, trial.start_rung(definition));
     !refit::can_continue(definition, state, trial)
         || state.jobs_left(definition) == 0
         || (exceeds_cap && (!state.may_free_money() || is_out_of_reach(definition, state, work)))
-        || promote::finalist_lacks_money(definition, state)
         || grant::has_expired(state)
 }
 

@@ -178,13 +178,12 @@ fn finalist(definition: &Definition, state: &State) -> Option<Ruling> {
     }))
 }
 
-/// Returns whether the trial that reached the target waits for money that nothing can free. Trials that wait for its end
+/// Returns the trial that reached the target if it waits for money that nothing can free. Trials that wait for its end
 /// would then wait without end.
-pub(crate) fn finalist_lacks_money(definition: &Definition, state: &State) -> bool {
-    let is_waiting = state.finalist.is_some_and(|finalist| state.search.waiting.contains_key(&finalist));
-    is_waiting
-        && !state.may_free_money()
-        && finalist(definition, state).is_some_and(|ruling| !fits(definition, state, &ruling))
+fn unpaid_finalist(definition: &Definition, state: &State) -> Option<TrialId> {
+    let blocked = state.status != Status::Active || state.is_paused() || state.may_free_money();
+    let promotion = finalist(definition, state).filter(|_| !blocked)?;
+    state.finalist.filter(|_| !fits(definition, state, &promotion))
 }
 
 /// Returns whether a promoted or promotable trial waits for money that a running job or a bill may free. No new trial is started
@@ -345,6 +344,9 @@ fn jobs_are_left(definition: &Definition, state: &State, cohort: CohortId, neede
 /// Finishes the next waiting trial that can never be promoted.
 pub(crate) fn eliminated(definition: &Definition, state: &State, outlook: &Outlook) -> Option<Ruling> {
     definition.promotes()?;
+    if let Some(trial) = unpaid_finalist(definition, state) {
+        return Some(ended_waiting(trial, StopWhy::OutOfReach));
+    }
     let mut places =
         state.search.cohorts.iter().flat_map(|cohort| cohort.rungs().map(move |place| (cohort, place)));
     places.find_map(|(cohort, (number, rung))| {

@@ -143,7 +143,7 @@ fn when_the_cap_is_used_up_a_promotable_trial_ends_differently_from_a_trial_that
     assert_eq!(text.last().map(String::as_str), Some("ended: CostCap"), "{text:?}");
 }
 
-/// Trial 2 waits for the end of trial 0, and loses its retry with it. Trial 4 gets the money.
+/// The rest pays neither for trial 0 nor for the retry of trial 2. Trial 4 gets the money. The tuning does not end.
 #[test]
 fn the_search_continues_after_the_trial_that_reached_the_target_lacks_money() {
     let mut definition = two_rungs(100, Asynchronous);
@@ -161,11 +161,31 @@ fn the_search_continues_after_the_trial_that_reached_the_target_lacks_money() {
     let expect = [
         "trial 3 stopped: trial 0 reached the target",
         "trial 2 failed: the training job failed without a reason",
-        "trial 0 stopped: tuning ending",
+        "trial 0 stopped: out of reach",
         "notice: 80 % of the cap",
         "start 4-0-1 to 4",
     ];
     check_next(&mut run, &[described(60, on(3, 0), Stopped, 1_466)], &expect);
+}
+
+/// The user may raise the cap before the starts continue.
+#[test]
+fn a_paused_tuning_keeps_the_trial_that_reached_the_target_although_it_lacks_money() {
+    let mut definition = two_rungs(100, Asynchronous);
+    definition.cap = Some(MicroUsd(4_900 * SECOND));
+    definition.limits.target = Some(0.9);
+    let mut run = run_of(&definition);
+    check_next(&mut run, &[submitted()], &ALL_FOUR);
+    run.take(&[logged(15, on(0, 0), 1, 0.95)]);
+    run.take(&[described(20, on(1, 0), Stopped, 1_470)]);
+    run.take(&[described(20, on(2, 0), Stopped, 215)]);
+    run.take(&[described(50, on(0, 0), Completed, 800), paused(55, true)]);
+    let expect = ["trial 3 stopped: trial 0 reached the target", "notice: 80 % of the cap"];
+    check_next(&mut run, &[described(60, on(3, 0), Stopped, 1_466)], &expect);
+    let raised =
+        Fact::LimitsChanged { cap: Some(MicroUsd(9_900 * SECOND)), max_parallel: None, paused: Some(false) };
+    let expect = ["trial 0 promoted from rung 0.0 to 9: 1 of 2, best 1", "start 0-1-2 to 9"];
+    check_next(&mut run, &[recorded(70, raised)], &expect);
 }
 
 /// Its epochs of 200 s take twice the usual time, so its job to epoch 9 takes more than the rest of 1,100 seconds.
