@@ -4,6 +4,7 @@
 //! the money reserved for it blocks the start of a job.
 
 use crate::definition::{Definition, JobLimits};
+use crate::job::Job;
 use crate::job::pool::Pool;
 use crate::log::ruling::{Booking, Order, PoolOrder, Ruling};
 use crate::quote::{Quote, fits_cap};
@@ -39,7 +40,10 @@ pub(crate) const RELEASE: Rule = Rule {
 pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut Ruling) {
     let Ruling::Order(Order::Start { limits, reservation, launch, .. }) = start else { return };
     let seconds = definition.terms_on(launch.instances).keep_alive_seconds;
-    if seconds == 0 || launch.refit || state.jobs_left(definition) <= 1 || state.money.grants.denied.is_some()
+    if seconds == 0
+        || launch.refit
+        || starts_left(definition, state) <= 1
+        || state.money.grants.denied.is_some()
     {
         return;
     }
@@ -50,6 +54,18 @@ pub(crate) fn keep_instances(definition: &Definition, state: &State, start: &mut
     if granted && fits_cap(definition, state, amount) {
         (*limits, *reservation) = (kept, amount);
     }
+}
+
+/// Returns how many jobs can still take kept instances. The last combinations of a grid need no further job, unless one
+/// of them is retried.
+fn starts_left(definition: &Definition, state: &State) -> u32 {
+    let left = state.jobs_left(definition);
+    if definition.promotes().is_some() {
+        return left;
+    }
+    let new = definition.max_trials().saturating_sub(state.search.all_started());
+    let waiting = count(state.trials.values().filter(|trial| trial.job().is_none()).count());
+    left.min(new.saturating_add(waiting))
 }
 
 /// Settles the next pool: one whose end is known, or in full one whose end is still unknown an hour after its time.
@@ -84,16 +100,20 @@ pub(crate) fn read(state: &State) -> Option<Ruling> {
     })
 }
 
-/// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. The
-/// caller asks only when no job can start.
+/// Orders the oldest pool to be released: no job will take it, or its money would pay for a job that cannot start. A job
+/// that has just been ordered may take it. The caller asks only when no job can start.
 pub(crate) fn release(definition: &Definition, state: &State) -> Option<Ruling> {
-    let kept = || state.money.pools.iter().filter(|pool| !pool.released && pool.over.is_none());
+    // The answer to a read may be that a job took the pool.
+    let is_kept = |pool: &&Pool| !pool.released && pool.over.is_none() && !pool.reading;
+    let kept = || state.money.pools.iter().filter(is_kept);
     let oldest = kept().min_by_key(|pool| (pool.since, pool.job))?;
-    let useful = if state.status == Status::Active && !state.is_paused() {
-        state.jobs_left(definition).min(state.max_parallel(definition))
-    } else {
-        0
+    let starts =
+        if state.status == Status::Active && !state.is_paused() { starts_left(definition, state) } else { 0 };
+    let may_take = |job: &Job| {
+        job.holds_slot() && !job.has_instances() && !job.is_blocked_by_quota() && job.stop.is_none()
     };
+    let starting = state.jobs().filter(|(_, _, job)| may_take(job)).count();
+    let useful = starts.saturating_add(count(starting)).min(state.max_parallel(definition));
     let too_many = count(kept().count()) > useful;
     let release = too_many || nothing_runs_or_waits(definition, state) || lacks_money(definition, state);
     release.then_some(Ruling::Order(Order::Pool(PoolOrder::Release { job: oldest.job })))

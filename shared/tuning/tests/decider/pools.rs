@@ -73,14 +73,30 @@ fn p1_the_cost_of_a_warm_pool_is_reserved_with_the_job_and_after_its_bill() {
 }
 
 #[test]
-fn the_last_job_keeps_no_pool_and_releases_the_pool_before_it() {
+fn regression_the_last_job_keeps_no_pool_and_may_take_the_pool_before_it() {
     let mut run = begun(&keeping(2));
-    let expect = ["trial 0 completed", "start 1-0-1", "release pool of 0-0-1"];
-    check_next(&mut run, &completed(100, job(0), 90), &expect);
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "start 1-0-1"]);
     assert_eq!(ledger(&run), (90 * SECOND, WORST_CASE + KEPT));
-    check_next(&mut run, &[over(110, job(0), 10)], &["pool of 0-0-1: 10 s, 1000"]);
+    check_next(&mut run, &[running(110, job(1))], &["read pool of 0-0-1: 1"]);
+    check_next(&mut run, &[over(111, job(0), 10)], &["pool of 0-0-1: 10 s, 1000"]);
     check_next(&mut run, &completed(300, job(1), 90), &["trial 1 completed", "ended: MaxJobs"]);
     assert_eq!(ledger(&run), (190 * SECOND, 0));
+}
+
+#[test]
+fn a_pool_is_released_when_the_user_stops_the_tuning_whose_last_job_may_take_it() {
+    let mut run = begun(&keeping(2));
+    run.take(&completed(100, job(0), 90));
+    let expect = ["stop 1-0-1: tuning ending", "release pool of 0-0-1"];
+    check_next(&mut run, &[stop_requested(105)], &expect);
+}
+
+#[test]
+fn a_pool_that_the_last_job_did_not_take_is_released() {
+    let mut run = begun(&keeping(2));
+    run.take(&completed(100, job(0), 90));
+    check_next(&mut run, &[running(110, job(1))], &["read pool of 0-0-1: 1"]);
+    check_next(&mut run, &[seen(111, job(0), 1)], &["release pool of 0-0-1"]);
 }
 
 #[test]
@@ -234,19 +250,37 @@ fn a_pool_is_kept_for_a_waiting_trial_and_released_when_only_the_money_of_the_mo
     check_next(&mut run, &[time_passed(130)], &["release pool of 0-0-1"]);
 }
 
-/// Otherwise, the tuning ends only after the time of the pool.
+/// No other job would take it, and its time would be billed.
 #[test]
-fn the_pool_of_the_last_combination_of_a_grid_is_released() {
+fn regression_the_last_combination_of_a_grid_keeps_no_instances() {
     let mut definition = keeping(9);
     let values = ["2", "4"].map(str::to_owned).to_vec();
     let depth = Parameter { name: "depth".to_owned(), domain: Domain::Categorical { values } };
     (definition.space, definition.sampler) = (Space::new(vec![depth]).unwrap(), SamplerKind::Grid);
-    let mut run = begun(&definition);
-    run.take(&completed(100, job(0), 90));
+    let mut run = Run::new(&definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1, with pool"]);
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "start 1-0-1"]);
+    // The retry of the last combination keeps none either.
     run.take(&[running(110, job(1)), over(111, job(0), 10)]);
+    run.take(&[described(200, job(1), ServiceError, 80)]);
+    check_next(&mut run, &[time_passed(230)], &["start 1-0-2"]);
+    check_next(&mut run, &completed(300, attempt(1, 2), 60), &["trial 1 completed", "ended: MaxJobs"]);
+}
+
+/// The second combination may take the instances of the first, the third none.
+#[test]
+fn a_pool_is_released_once_each_combination_of_a_grid_has_a_job() {
+    let mut definition = keeping(9);
+    definition.limits.max_parallel = 2;
+    let values = ["2", "4", "6"].map(str::to_owned).to_vec();
+    let depth = Parameter { name: "depth".to_owned(), domain: Domain::Categorical { values } };
+    (definition.space, definition.sampler) = (Space::new(vec![depth]).unwrap(), SamplerKind::Grid);
+    let mut run = Run::new(&definition);
+    check_next(&mut run, &[submitted()], &["start 0-0-1, with pool", "start 1-0-1, with pool"]);
+    check_next(&mut run, &completed(100, job(0), 90), &["trial 0 completed", "start 2-0-1"]);
+    run.take(&[running(110, job(2)), over(111, job(0), 10)]);
     let expect = ["trial 1 completed", "release pool of 1-0-1"];
-    check_next(&mut run, &completed(300, job(1), 90), &expect);
-    check_next(&mut run, &[over(310, job(1), 10)], &["pool of 1-0-1: 10 s, 1000", "ended: MaxJobs"]);
+    check_next(&mut run, &completed(120, job(1), 110), &expect);
 }
 
 #[test]
