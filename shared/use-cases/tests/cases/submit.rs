@@ -6,6 +6,7 @@ use port_tests::memory::MemoryTable;
 use search::Configuration;
 use serde_json::{Value, json};
 use tuning::definition::Definition;
+use tuning::log::fact::{Fact, JobEnd, JobKey, JobPhase, MetricLine, Recorded};
 use tuning::money::grants::month_of;
 use tuning::unit::money::{MicroUsd, Rate};
 use tuning::unit::time::Time;
@@ -14,11 +15,13 @@ use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::ports::{OtherTunings, OtherTuningsError, PricesError, Read};
 use use_cases::store::Store;
 use use_cases::submit::{Guardrails, Submit, SubmitError, Submitter};
+use wire::events::logs::lines_to_facts;
 use wire::request::ErrorCode;
 use wire::sample::{self, request};
 use wire::stored::MonthRow;
 
 use crate::support::{PriceList, TestClock, now};
+use crate::sweep::world::{self, World};
 
 /// Submits `body`. Returns the result and the number of rows stored after it.
 fn check(table: &MemoryTable, body: &Value) -> (Result<String, SubmitError>, usize) {
@@ -320,6 +323,65 @@ fn the_best_job_of_a_parent_of_automatic_model_tuning_can_be_the_overall_best() 
     assert_eq!(best.ended_ms, Some(1_789_000_060_500));
     let other_data = json!({"WarmStartConfig": {"WarmStartType": "TransferLearning"}});
     assert_eq!(overall(&sample::with(child_of("amt"), other_data), true), None);
+}
+
+/// The model would take its best value for good, although the program then failed.
+#[test]
+fn a_trial_that_failed_or_diverged_is_no_observation_of_a_parent() {
+    let world = World::new();
+    let mut body = world::request("parent", 4);
+    body["Controller"] = json!({"MaxDivergedEpochs": 2});
+    let id = world.submit_request(&body);
+    let end_of = |job: JobKey, values: &[f64], end: JobEnd| {
+        let at = Time(world.lock().now);
+        let line = |(n, value): (i64, &f64)| MetricLine {
+            id: format!("{n:020}"),
+            at: Time(at.0 + n),
+            index: None,
+            value: Some(*value).filter(|value| value.is_finite()),
+        };
+        let facts = lines_to_facts("logs", job, "one/algo-1-1", (0..).zip(values).map(line).collect());
+        world.decide(&id, &facts);
+        let (started, message) = (Some(at), None);
+        let (phase, ended) = (JobPhase::Ended(end), Some(at));
+        let described = Fact::JobDescribed {
+            job,
+            end,
+            started,
+            ended,
+            billable_seconds: 60,
+            message: None,
+            interruptions: 0,
+        };
+        let state = Fact::JobStateChanged { job, phase, started, ended, message };
+        for (key, fact) in [("ended", state), ("described", described), ("read", Fact::RestRead { job })] {
+            world.decide(&id, &[Recorded { key: format!("{key}#{job}"), at, fact }]);
+        }
+    };
+    let nan = f64::NAN;
+    let trials = [
+        (&[0.5][..], JobEnd::Completed),
+        (&[0.9], JobEnd::AlgorithmError),
+        (&[0.8, nan, nan], JobEnd::Stopped),
+        (&[0.7], JobEnd::Completed),
+    ];
+    for (job, (values, end)) in world.live(&id).into_iter().zip(trials) {
+        end_of(job, values, end);
+    }
+    assert_eq!(world.live(&id), [], "all have ended");
+    for _ in 0..3 {
+        world.pass(world::MINUTE);
+        world.sweep(world::unpaced());
+        world.decide(&id, &[]);
+    }
+    let mut child = child_of("parent");
+    child["TrainingJobDefinition"] = body["TrainingJobDefinition"].clone();
+    let child = world.submit_request(&child);
+    let tuning = now(Store::new(Arc::new(world.clone())).tuning(&child)).unwrap().unwrap();
+    let warm = tuning.definition.warm_start.clone().unwrap();
+    let mut values: Vec<f64> = warm.parents[0].observations().iter().map(|(_, value)| *value).collect();
+    values.sort_by(f64::total_cmp);
+    assert_eq!(values, [0.5, 0.7]);
 }
 
 #[test]

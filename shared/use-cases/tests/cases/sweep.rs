@@ -12,4 +12,4 @@ mod pools;
 mod retention;
 mod signs;
 mod stops;
-mod world;
+pub(crate) mod world;

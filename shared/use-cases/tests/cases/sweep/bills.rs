@@ -159,7 +159,9 @@ fn the_last_bills_are_read_after_a_minute() {
     world.create_job(&training_job_name(&id, job), "ours");
     end(&world, &id, job, 60);
     assert!(!state(&world, &id).is_ended());
-    world.pass(MINUTE);
+    world.pass(MINUTE - 1);
+    assert_eq!(world.sweep(unpaced()).settled.confirmed, 0, "too early");
+    world.pass(1);
     assert_eq!(world.sweep(unpaced()).settled.confirmed, 1);
     world.decide(&id, &[]);
     assert!(state(&world, &id).is_ended());

@@ -230,7 +230,9 @@ fn an_unreadable_row_does_not_block_other_tunings() {
     .unwrap();
     let swept = world.sweep(unpaced());
     assert_eq!((swept.tunings, swept.failed, swept.settled.stops), (3, 2, 3));
-    assert!(swept.last_error.is_some());
+    let failures: Vec<&String> = swept.failures.iter().map(|(id, _)| id).collect();
+    assert_eq!(failures, [&ids[0], &ids[1]]);
+    assert_eq!(swept.last_error.as_ref(), swept.failures.last().map(|(_, error)| error));
 }
 
 /// A notice or a grant that could not be performed blocked the stops behind it.

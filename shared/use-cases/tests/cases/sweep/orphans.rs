@@ -261,3 +261,18 @@ fn a_job_of_another_decision_is_stopped_while_its_start_waits() {
     let after = found_after(&world, &name, unpaced());
     assert!(after <= HOUR + MINUTE, "{after} ms");
 }
+
+/// The actuator died between the creation of the job and the note that it was created, and the start now waits.
+#[test]
+fn the_job_of_a_start_that_is_not_yet_recorded_is_no_orphan() {
+    let world = World::new();
+    let id = world.submit("active", 1);
+    let job = world.live(&id)[0];
+    let key = stored::action_key(&id, &format!("start-{job}"));
+    let row = now(world.lock().table.get(&key)).unwrap().unwrap();
+    let waits = ActionRow { not_before: Time(BEGIN + 24 * HOUR), ..ActionRow::read(&row).unwrap() };
+    now(world.actuator(None).perform(&id, &format!("start-{job}"))).unwrap();
+    now(world.lock().table.write(Write::Put(waits.row(&id), Condition::Always))).unwrap();
+    sweep_for(&world, 70, unpaced());
+    assert_eq!(world.status(&training_job_name(&id, job)), "InProgress");
+}

@@ -1,8 +1,18 @@
 //! What a sweep reports about a decider or an actuator that never runs and therefore cannot report this itself.
 
-use wire::names::training_job_name;
+use std::sync::Arc;
 
-use super::world::{MINUTE, SECOND, World, request, unpaced};
+use serde_json::json;
+use tuning::log::fact::{Fact, JobEnd, JobPhase, Recorded};
+use tuning::unit::time::Time;
+use use_cases::decide::Decider;
+use use_cases::ports::table::{Condition, Table, Write};
+use use_cases::store::Store;
+use use_cases::sweep::{CallKind, Counts};
+use wire::names::training_job_name;
+use wire::stored::{self, ActionRow, ActionStatus, RING_PREFIX};
+
+use super::world::{MINUTE, SECOND, World, now, request, unpaced};
 
 #[test]
 fn regression_a_tuning_is_reported_as_stuck_until_the_decider_runs() {
@@ -100,4 +110,130 @@ fn a_recent_action_is_not_reported_as_missed() {
     world.pass(14 * SECOND);
     let swept = world.sweep(unpaced());
     assert_eq!((swept.missed, swept.settled.stops), (0, 3));
+}
+
+#[test]
+fn a_sweep_counts_what_it_performed_and_publishes_the_events() {
+    let world = World::new();
+    let id = world.submit("one", 2);
+    let started = world.sweep(unpaced()).performed;
+    assert_eq!(started, Counts { done: 2, started: 2, ..Counts::default() });
+    assert_eq!(world.lock().statuses, ["InProgress"], "the first start begins the tuning");
+    world.decide(&id, &[]);
+    world.stop_tuning(&id);
+    let stopped = world.sweep(unpaced()).performed;
+    assert_eq!(stopped, Counts { done: 2, stopped: 2, ..Counts::default() });
+    assert_eq!(world.lock().statuses, ["InProgress", "Stopping"]);
+}
+
+/// Returns the orders that no actuator has performed.
+fn pending(world: &World, id: &str) -> Vec<String> {
+    let rows = world.lock().table.rows();
+    let of_tuning = rows.iter().filter(|row| row.key.pk == stored::action_partition(id));
+    let read = of_tuning.map(|row| (row.key.sk.clone(), ActionRow::read(row).unwrap()));
+    read.filter(|(_, row)| row.status == ActionStatus::Pending).map(|(key, _)| key).collect()
+}
+
+/// Creates a tuning with a running job, whose decider has then folded `fact`.
+fn after(fact: impl Fn(&World, &str) -> Vec<Fact>) -> (World, String) {
+    let world = World::new();
+    let mut request = request("one", 2);
+    request["Controller"] = json!({"NoObjectiveSeconds": 60});
+    let id = world.submit_request(&request);
+    let at = Time(world.lock().now);
+    for job in world.live(&id) {
+        now(world.actuator(None).perform(&id, &format!("start-{job}"))).unwrap();
+        let phase = JobPhase::Training;
+        let running = Fact::JobStateChanged { job, phase, started: Some(at), ended: None, message: None };
+        world.decide(&id, &[Recorded { key: format!("trains#{job}"), at, fact: running }]);
+    }
+    for (n, fact) in fact(&world, &id).into_iter().enumerate() {
+        let at = Time(world.lock().now);
+        world.decide(&id, &[Recorded { key: format!("fact#{n}"), at, fact }]);
+    }
+    (world, id)
+}
+
+/// The user has stopped the tuning.
+fn stopping() -> (World, String) {
+    after(|_, _| vec![Fact::StopRequested])
+}
+
+/// The first job has ended.
+fn ending() -> (World, String) {
+    after(|world, id| {
+        let job = world.live(id)[0];
+        world.lock().jobs.get_mut(&training_job_name(id, job)).unwrap().status = "Completed";
+        let (phase, at) = (JobPhase::Ended(JobEnd::Completed), Some(Time(world.lock().now)));
+        vec![Fact::JobStateChanged { job, phase, started: at, ended: at, message: None }]
+    })
+}
+
+/// The jobs have logged no value for long.
+fn silent() -> (World, String) {
+    after(|world, _| {
+        world.pass(10 * MINUTE);
+        vec![Fact::TimePassed]
+    })
+}
+
+/// The outcome is stored, but its stream record was lost. The tuning would wait for it.
+#[test]
+fn the_outcome_of_an_action_that_no_decider_has_read_is_rung() {
+    let mut kinds = Vec::new();
+    for begin in [stopping, ending, silent] {
+        let (world, id) = begin();
+        for action in pending(&world, &id) {
+            let (world, id) = begin();
+            now(world.actuator(None).perform(&id, &action)).unwrap();
+            if pending(&world, &id).contains(&action) {
+                continue;
+            }
+            world.pass(SECOND);
+            now(world.write(Write::Delete(stored::ring_key(&id), Condition::Always))).unwrap();
+            world.sweep(unpaced());
+            let rung = world.lock().table.rows().iter().any(|row| row.key.pk.starts_with(RING_PREFIX));
+            assert!(rung, "{action}");
+            kinds.extend(action.split('-').next().map(str::to_owned));
+        }
+    }
+    kinds.sort();
+    kinds.dedup();
+    assert_eq!(kinds, ["bill", "look", "rest", "stop"]);
+}
+
+/// The decider does not read the fact that a deadline has passed, so the next sweep rings.
+#[test]
+fn a_deadline_that_no_decider_has_read_is_rung_by_the_next_sweep() {
+    let (world, id) = after(|_, _| Vec::new());
+    world.pass(MINUTE + SECOND);
+    let seen = Fact::JobSeen { job: world.live(&id)[0] };
+    let rung = || {
+        let at = Time(world.lock().now);
+        let seen = Recorded { key: format!("seen#{at}"), at, fact: seen.clone() };
+        // It reads no other stored fact.
+        let store = Arc::new(Store::new(Arc::new(world.clone())));
+        now(Decider { store }.decide(&id, &[seen], false)).unwrap();
+        now(world.write(Write::Delete(stored::ring_key(&id), Condition::Always))).unwrap();
+        world.sweep(unpaced());
+        world.lock().table.rows().iter().any(|row| row.key.pk.starts_with(RING_PREFIX))
+    };
+    assert_eq!([rung(), rung()], [false, true]);
+}
+
+#[test]
+fn a_check_that_the_service_throttles_is_made_by_the_next_sweep() {
+    let world = World::new();
+    let id = world.running("one", 3);
+    world.pass(5 * MINUTE);
+    let first = training_job_name(&id, world.live(&id)[0]);
+    let checked = |unreadable: bool| {
+        world.lock().jobs.get_mut(&first).unwrap().is_unreadable = unreadable;
+        world.calls();
+        let swept = world.sweep(unpaced());
+        let described = world.calls().iter().filter(|call| call.sort == CallKind::Describe).count();
+        (swept.looked, described)
+    };
+    assert_eq!(checked(true), (0, 1), "the others wait, so that the rate of calls falls");
+    assert_eq!(checked(false), (3, 3));
 }

@@ -12,7 +12,7 @@ use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::names::{parse_training_job_name, training_job_name};
 use wire::stored::{self, ActionRow, PaceRow};
 
-use super::world::{BEGIN, MINUTE, SECOND, World, now, unpaced};
+use super::world::{BEGIN, HOUR, MINUTE, SECOND, World, now, unpaced};
 
 /// Returns the times of the calls of this kind, in order.
 fn times(world: &World, sort: CallKind) -> Vec<i64> {
@@ -89,9 +89,9 @@ fn starts_are_fair_between_tunings() {
     assert_eq!(names[..6], ["large", "small", "large", "small", "large", "small"]);
 }
 
-/// Stores a row whose next free turn is in so many seconds.
+/// Stores a row whose next free turn is in so many ms.
 fn taken(world: &World, next: i64, taken: BTreeMap<String, Vec<Time>>) {
-    let row = PaceRow { next: Time(BEGIN + next * SECOND), taken, revision: 1, ..PaceRow::new("starts") };
+    let row = PaceRow { next: Time(BEGIN + next), taken, revision: 1, ..PaceRow::new("starts") };
     now(world.write(Write::Put(row.row(), Condition::Always))).unwrap();
 }
 
@@ -101,13 +101,19 @@ fn a_tuning_takes_at_most_two_turns_ahead() {
     let world = World::new();
     let (large, small) = (world.submit("large", 2), world.submit("small", 1));
     let turns = (1..=2).map(|n| Time(BEGIN + n * SECOND)).collect();
-    taken(&world, 3, BTreeMap::from([(large.clone(), turns)]));
+    taken(&world, 3 * SECOND, BTreeMap::from([(large.clone(), turns)]));
     let started = |id: &str| deliver(&world, id).parts[0].done.performed.as_ref().unwrap().is_done();
     assert!(!started(&large));
     assert!(started(&small));
     assert_eq!(times(&world, CallKind::Create), [BEGIN + 3 * SECOND]);
     assert!(started(&large));
     assert_eq!(times(&world, CallKind::Create)[0], BEGIN + 4_250);
+    // One that has a single turn ahead takes a second one.
+    let world = World::new();
+    let large = world.submit("large", 1);
+    taken(&world, 2 * SECOND, BTreeMap::from([(large.clone(), vec![Time(BEGIN + SECOND)])]));
+    assert!(deliver(&world, &large).parts[0].done.performed.as_ref().unwrap().is_done());
+    assert_eq!(times(&world, CallKind::Create), [BEGIN + 2 * SECOND]);
 }
 
 #[test]
@@ -115,7 +121,7 @@ fn a_start_without_a_turn_is_left_to_the_sweeper_and_its_row_does_not_change() {
     let world = World::new();
     let id = world.submit("one", 1);
     let job = world.live(&id)[0];
-    taken(&world, 6, BTreeMap::new());
+    taken(&world, 6 * SECOND, BTreeMap::new());
     let before = start_row(&world, &id, job);
     let acts = deliver(&world, &id);
     let Some(Performed::Deferred(why)) = &acts.parts[0].done.performed else { panic!("{acts:?}") };
@@ -143,9 +149,15 @@ fn a_batch_makes_starts_for_a_minute() {
 fn a_row_from_a_wrong_clock_is_ignored() {
     let world = World::new();
     let id = world.submit("one", 1);
-    taken(&world, 24 * 3_600, BTreeMap::new());
+    taken(&world, 24 * HOUR, BTreeMap::new());
     deliver(&world, &id);
     assert_eq!(times(&world, CallKind::Create), [BEGIN]);
+    // The last turn within the longest wait leaves this row behind, so its clock is right.
+    let world = World::new();
+    let id = world.submit("one", 1);
+    taken(&world, 6_250, BTreeMap::new());
+    deliver(&world, &id);
+    assert!(times(&world, CallKind::Create).is_empty());
 }
 
 #[test]
@@ -165,7 +177,7 @@ fn an_order_without_a_rate_limit_needs_no_turn() {
 fn a_sweep_waits_until_turns_are_free() {
     let world = World::new();
     world.submit("one", 20);
-    taken(&world, 6, BTreeMap::new());
+    taken(&world, 6 * SECOND, BTreeMap::new());
     let swept = world.paced_sweep();
     assert_eq!((swept.settled.starts, swept.left, swept.performed.deferred), (20, 0, 0));
 }

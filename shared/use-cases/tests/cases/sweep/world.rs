@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// Calls of the training service.
     pub(crate) calls: Vec<Call>,
     pub(crate) notices: usize,
+    /// The statuses in the published events.
+    pub(crate) statuses: Vec<String>,
     /// Number of calls of any kind so far.
     pub(crate) steps: usize,
     /// The number of the call after which the caller stalls.
@@ -130,6 +132,7 @@ impl World {
             jobs: BTreeMap::new(),
             calls: Vec::new(),
             notices: 0,
+            statuses: Vec::new(),
             steps: 0,
             stall_at: None,
             stall_on: None,
@@ -383,9 +386,10 @@ impl Table for World {
 impl Bus for World {
     async fn publish(&self, _detail_type: &str, detail: &Value) -> Result<(), BusError> {
         // The events that a tuning has begun or is being stopped are best effort.
-        if !["InProgress", "Stopping"].map(Value::from).contains(&detail["HyperParameterTuningJobStatus"]) {
-            self.lock().notices += 1;
-        }
+        let status = detail["HyperParameterTuningJobStatus"].as_str().unwrap_or_default();
+        let best_effort = ["InProgress", "Stopping"].contains(&status);
+        self.lock().notices += usize::from(!best_effort);
+        self.lock().statuses.push(status.to_owned());
         self.step("").await;
         Ok(())
     }
