@@ -117,6 +117,31 @@ fn a_stored_fact_of_a_newer_release_is_not_skipped() {
     now(decider.decide(&id, &[], true)).expect("a damaged row does not block");
 }
 
+#[test]
+fn a_tuning_of_newer_rules_is_left_to_a_newer_release() {
+    let (table, id) = table_with_tuning(1);
+    let meta = now(table.get(&stored::meta_key(&id))).unwrap().unwrap();
+    let (mut definition, request) = stored::meta(&meta).unwrap();
+    definition.rules_version += 1;
+    put(&table, stored::meta_row(&definition, &request));
+    let error = now(Store::new(Arc::new(table)).load(&id)).expect_err("these rules are not known");
+    assert!(matches!(&error, StoreError::Stored(StoredError::Newer { version: 2, .. })), "{error}");
+}
+
+/// A tuning of this name may be submitted again.
+#[test]
+fn a_deleted_tuning_is_unknown_at_once() {
+    let (table, id) = table_with_tuning(1);
+    let ended = stored::Head { status: "Completed".to_owned(), ..stored::Head::first(Time(1)) };
+    put(&table, ended.row(&id));
+    let index = stored::IndexRow::key(id.rsplit_once('-').unwrap().0);
+    put(&table, Item::new(index).with("id", id.as_str()));
+    let store = Store::new(Arc::new(table));
+    assert!(now(store.tuning(&id)).unwrap().is_some());
+    now(use_cases::delete::delete_found(&store, &id, Time(2))).unwrap();
+    assert!(now(store.tuning(&id)).unwrap().is_none());
+}
+
 /// A delivery showed the end of a job and two later times. The second time settled the job in full, although its bill was
 /// stored.
 #[test]

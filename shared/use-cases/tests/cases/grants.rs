@@ -19,12 +19,13 @@ const NOVEMBER: i64 = 1_796_083_199_000;
 const MONTH: &str = "2026-11";
 
 /// The in-memory table with faults. Another tuning takes a dollar of the month directly before each of the next `races`
-/// transactions. The answers to the next `lost` transactions are lost. Before both, the next `overlap` transactions
+/// transactions, and another actuator grants four dollars before each of the next `rivals`. The answers to the next `lost` transactions are lost. Before both, the next `overlap` transactions
 /// conflict with a concurrent one.
 #[derive(Default)]
 struct Contended {
     table: MemoryTable,
     races: AtomicU32,
+    rivals: AtomicU32,
     overlap: AtomicU32,
     lost: AtomicU32,
     transactions: Mutex<u32>,
@@ -53,12 +54,34 @@ impl Table for Contended {
             row.revision += 1;
             self.table.write(Write::Put(row.row(), Condition::Always)).await?;
         }
+        if take(&self.rivals) {
+            let table = Arc::new(self.table.clone());
+            let rival = capped(actuator(&table, &idle()), 10);
+            let action = order(&*table, "rival-1", request(1, 1_000_000, 4_000_000));
+            assert_eq!(rival.perform("rival-1", &action).await, Ok(Performed::Done(Effect::Other)));
+        }
         let done = self.table.transact(writes, token).await;
         if take(&self.lost) { Err(TableError::Unavailable("no answer".to_owned())) } else { done }
     }
     async fn query(&self, query: &Query) -> Result<Page, TableError> {
         self.table.query(query).await
     }
+}
+
+/// No action about money calls the training service.
+fn idle() -> Service {
+    Service::new(&TestClock::at(NOVEMBER), Script::default())
+}
+
+fn capped<T: Table>(
+    actuator: Actuator<T, Service, TestBus, TestClock>,
+    dollars: u64,
+) -> Actuator<T, Service, TestBus, TestClock> {
+    Actuator { monthly_cap: Some(MicroUsd(dollars * 1_000_000)), ..actuator }
+}
+
+fn request(n: u32, least: u64, wanted: u64) -> Order {
+    Order::Grant(GrantOrder::Request { n, least: MicroUsd(least), wanted: MicroUsd(wanted) })
 }
 
 /// A stack with a monthly cap in dollars.
@@ -71,10 +94,8 @@ struct Stack {
 impl Stack {
     fn new(cap: u64) -> Self {
         let table = Arc::new(Contended::default());
-        // No action about money calls the training service.
-        let service = Service::new(&TestClock::at(NOVEMBER), Script::default());
-        let monthly_cap = Some(MicroUsd(cap * 1_000_000));
-        let actuator = Actuator { monthly_cap, ..actuator(&table, &service) };
+        let service = idle();
+        let actuator = capped(actuator(&table, &service), cap);
         let time = service.time;
         Self { table, actuator, time }
     }
@@ -85,9 +106,7 @@ impl Stack {
 
     /// Requests dollars for tuning `id`. Returns the granted dollars and the reported level.
     fn ask(&self, id: &str, n: u32, least: u64, wanted: u64) -> (u64, Option<u32>) {
-        let dollars = |n: u64| MicroUsd(n * 1_000_000);
-        let order = Order::Grant(GrantOrder::Request { n, least: dollars(least), wanted: dollars(wanted) });
-        let action = self.order(id, order);
+        let action = self.order(id, request(n, least * 1_000_000, wanted * 1_000_000));
         assert_eq!(now(self.actuator.perform(id, &action)), Ok(Performed::Done(Effect::Other)));
         self.granted(id, n)
     }
@@ -111,7 +130,7 @@ fn requests_are_granted_up_to_the_monthly_cap() {
     let stack = Stack::new(10);
     assert_eq!(stack.ask("a-1", 1, 1, 4), (4, None));
     assert_eq!(stack.ask("b-1", 1, 1, 4), (4, Some(80)));
-    assert_eq!(stack.ask("c-1", 1, 1, 4), (2, Some(100)));
+    assert_eq!(stack.ask("c-1", 1, 2, 4), (2, Some(100)), "exactly the minimum is left");
     // A grant below the minimum is useless to it. The level was reported before.
     assert_eq!(stack.ask("d-1", 1, 1, 4), (0, None));
     assert_eq!(stack.month(MONTH), 10);
@@ -149,6 +168,16 @@ fn concurrent_requests_never_exceed_the_cap() {
     // Three other tunings took a dollar each before.
     assert_eq!(stack.ask("a-1", 1, 1, 9), (7, Some(100)));
     assert_eq!((stack.month(MONTH), *stack.table.transactions.lock().unwrap()), (10, 4));
+}
+
+/// Each change of a month's row has a new revision, also if the row existed before.
+#[test]
+fn a_grant_of_another_actuator_at_the_same_time_counts() {
+    let stack = Stack::new(10);
+    assert_eq!(stack.ask("a-1", 1, 1, 1), (1, None));
+    stack.table.rivals.store(1, Ordering::Relaxed);
+    assert_eq!(stack.ask("b-1", 1, 1, 9), (5, Some(100)));
+    assert_eq!(stack.month(MONTH), 10);
 }
 
 #[test]

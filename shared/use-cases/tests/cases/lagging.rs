@@ -6,7 +6,7 @@ use port_tests::memory::MemoryTable;
 use tuning::log::fact::{Fact, JobKey};
 use tuning::log::ruling::{Order, ReadOrder};
 use tuning::unit::time::{Millis, Time};
-use use_cases::perform::{Actuator, Effect, Performed};
+use use_cases::perform::{Actuator, CLAIM, Effect, Performed};
 use use_cases::ports::table::Table;
 use use_cases::ports::training::{Description, TrainingJobsError};
 use wire::item::Key;
@@ -114,6 +114,44 @@ fn a_job_is_adopted_as_soon_as_its_tags_are_visible() {
     );
 }
 
+/// Neither the name of a job nor a missing job is a proof while a create of an earlier try may still take effect.
+#[test]
+fn a_start_of_an_invisible_job_ends_only_with_a_certain_answer() {
+    let refusal = |code: &str| TrainingJobsError::Refused { code: code.to_owned(), message: "no".to_owned() };
+    let (taken, invalid) = (TrainingJobsError::NameTaken("job".to_owned()), refusal("ValidationException"));
+    let (missing, unreadable) = (not_found("job"), refusal("AccessDeniedException"));
+    let (recent, long_ago) = (Some(NOW - 1), Some(NOW - ABANDONED));
+    let (own, over) = (NOW + CLAIM.0, NOW - 1 + ABANDONED);
+    // Each case: the previous try's claim and the answers; then the end of the claim that remains, and the earliest next
+    // try.
+    let waits = [
+        ("a first try", None, &taken, &missing, own, NOW + 1_000),
+        ("a taken name", recent, &taken, &missing, NOW - 1, NOW + 2_000),
+        ("a refusal", recent, &invalid, &missing, NOW - 1, over),
+        ("unreadable tags", recent, &invalid, &unreadable, NOW - 1, NOW + 2_000),
+        ("unreadable tags later", long_ago, &invalid, &unreadable, own, NOW + 2_000),
+    ];
+    for (case, earlier, created, tags, claimed_until, not_before) in waits {
+        let job = ordered(start_of(JOB), earlier);
+        let performed = perform(&job, &answering(created, tags));
+        assert!(matches!(performed, Performed::Deferred(_)), "{case}: {performed:?}");
+        let row = action_row(&job.0, &job.1, &job.2);
+        assert_eq!((row.claimed_until, row.not_before), (Time(claimed_until), Time(not_before)), "{case}");
+        assert_eq!(row.name_taken, *created == taken, "{case}");
+    }
+    let job = ordered(start_of(JOB), long_ago);
+    let deleted = perform(&job, &answering(&taken, &missing));
+    assert_eq!(deleted, Performed::Done(Effect::Started { promoted: None }), "a deleted job has run");
+    assert!(is_refused(&perform(&ordered(start_of(JOB), long_ago), &answering(&invalid, &missing))));
+}
+
+/// Returns a service with these answers to a create and to a read of tags.
+fn answering(created: &TrainingJobsError, tags: &TrainingJobsError) -> Service {
+    let service = at(NOW, None);
+    (service.lock().create, service.lock().tags) = (Some(Err(created.clone())), Some(Err(tags.clone())));
+    service
+}
+
 fn decision_of(order: &Order) -> String {
     let Order::Start { job, configuration, limits, launch, .. } = order else { unreachable!("a start") };
     decision(*job, configuration, *limits, *launch)
@@ -142,6 +180,13 @@ fn regression_a_job_of_another_decision_is_not_adopted() {
         let fact = fact_of(&job, "refused#0-0-1");
         assert!(matches!(fact, Fact::StartRefused { name_is_foreign: true, .. }), "{fact:?}");
     }
+    // No restore is the cause if another stack has the name.
+    let job = ordered(start_of(JOB), None);
+    let tags = [("hyperband:stack", "dev"), ("hyperband:tuning", &job.1), ("hyperband:decision", &other)];
+    let Performed::Done(Effect::Refused(message)) = perform(&job, &at(NOW, Some(&tags))) else {
+        panic!("it is refused")
+    };
+    assert!(message.ends_with("exists and does not belong to this tuning"), "{message}");
 }
 
 fn fact_of((table, id, _): &(MemoryTable, String, String), key: &str) -> Fact {

@@ -64,6 +64,24 @@ fn requests_and_units_are_counted_like_in_dynamodb() {
     now(table.query(&Query::prefix("p", "", 10))).unwrap(); // 2: 7 KB
     let expected = Usage { reads: 2, writes: 3, transactions: 1, queries: 1, read_units: 4, write_units: 19 };
     assert_eq!(table.usage(), expected);
+    assert_eq!(expected.requests(), 7);
+}
+
+#[test]
+fn the_usage_of_a_part_and_of_the_time_before_it_make_the_whole() {
+    let usage = |reads: u64, queries: u64| Usage {
+        reads,
+        writes: 2 * reads,
+        transactions: 3 * reads,
+        queries,
+        read_units: 5 * reads,
+        write_units: 7 * reads,
+    };
+    let (before, part, whole) = (usage(3, 2), usage(10, 5), usage(13, 7));
+    let mut sum = before;
+    sum += part;
+    assert_eq!(sum, whole);
+    assert_eq!(whole.since(before), part);
 }
 
 #[test]

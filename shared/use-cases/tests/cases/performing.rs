@@ -19,13 +19,13 @@ use wire::stored::{ActionRow, ActionStatus};
 
 use crate::support::{
     Script, Service, TestBus, TestClock, action_row, actuator, description, not_found, now, order, poll,
-    table_with_tuning,
+    table_with,
 };
 
-const NOW: i64 = 1_789_000_000_000;
+pub(crate) const NOW: i64 = 1_789_000_000_000;
 
 /// Returns the description of a job with a bill of 700 seconds.
-fn completed() -> Description {
+pub(crate) fn completed() -> Description {
     Description {
         started: Some(Time(NOW - 800_000)),
         ended: Some(Time(NOW - 100_000)),
@@ -36,7 +36,7 @@ fn completed() -> Description {
 }
 
 /// The role may not read logs.
-fn no_policy() -> TrainingJobsError {
+pub(crate) fn no_policy() -> TrainingJobsError {
     TrainingJobsError::Refused {
         code: "AccessDeniedException".to_owned(),
         message: "no policy allows logs:FilterLogEvents".to_owned(),
@@ -44,16 +44,21 @@ fn no_policy() -> TrainingJobsError {
 }
 
 /// One tuning, and the actuator of its actions.
-struct Stack {
-    table: MemoryTable,
-    service: Service,
-    actuator: Actuator<MemoryTable, Service, TestBus, TestClock>,
-    id: String,
+pub(crate) struct Stack {
+    pub(crate) table: MemoryTable,
+    pub(crate) service: Service,
+    pub(crate) actuator: Actuator<MemoryTable, Service, TestBus, TestClock>,
+    pub(crate) id: String,
 }
 
 impl Stack {
-    fn new() -> Self {
-        let (table, id) = table_with_tuning(NOW - 10_000_000);
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// Like [`Self::new`], with a changed request.
+    pub(crate) fn with(change: impl FnOnce(&mut Value)) -> Self {
+        let (table, id) = table_with(NOW - 10_000_000, change);
         let script = Script {
             create: Some(Ok(())),
             stop: Some(Ok(())),
@@ -69,41 +74,41 @@ impl Stack {
     }
 
     /// Gives these facts to the decider, which stores its orders in the table.
-    fn decide(&self, facts: Vec<Fact>) {
+    pub(crate) fn decide(&self, facts: Vec<Fact>) {
         let recorded = |(n, fact): (usize, Fact)| Recorded { key: format!("{n}"), at: Time(NOW), fact };
         let facts: Vec<_> = facts.into_iter().enumerate().map(recorded).collect();
         let store = Arc::new(Store::new(Arc::new(self.table.clone())));
         now(Decider { store }.decide(&self.id, &facts, false)).unwrap();
     }
 
-    fn order(&self, ordered: Order) -> String {
+    pub(crate) fn order(&self, ordered: Order) -> String {
         order(&self.table, &self.id, ordered)
     }
 
-    fn row(&self, action: &str) -> ActionRow {
+    pub(crate) fn row(&self, action: &str) -> ActionRow {
         action_row(&self.table, &self.id, action)
     }
 
     /// Returns the calls since the last call of this method, without consecutive repetitions.
-    fn calls(&self) -> Vec<&'static str> {
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
         let mut calls: Vec<_> = self.service.calls().into_iter().map(|(call, _)| call).collect();
         calls.dedup();
         calls
     }
 
-    fn perform(&self, action: &str) -> Performed {
+    pub(crate) fn perform(&self, action: &str) -> Performed {
         now(self.actuator.perform(&self.id, action)).unwrap()
     }
 
     /// Performs a batch of new rows of these actions. Returns the results in the order of execution.
-    fn handle(&self, actions: &[&str]) -> Vec<(String, Performed)> {
+    pub(crate) fn handle(&self, actions: &[&str]) -> Vec<(String, Performed)> {
         let mut acts = ActionBatch::default();
         now(self.actuator.handle(&self.event(actions), || true, &mut acts));
         acts.parts.into_iter().map(|part| (part.done.action, part.done.performed.unwrap())).collect()
     }
 
     /// Returns the event of new rows of these actions.
-    fn event(&self, actions: &[&str]) -> Value {
+    pub(crate) fn event(&self, actions: &[&str]) -> Value {
         let record = |(n, action): (u64, &&str)| {
             let row = self.row(action).row(&self.id);
             encode_record(n, RecordKind::Insert, &row.key, Some(&row))
@@ -112,20 +117,20 @@ impl Stack {
     }
 
     /// Returns whether a fact with this key is stored.
-    fn knows(&self, key: &str) -> bool {
+    pub(crate) fn knows(&self, key: &str) -> bool {
         self.table.rows().iter().any(|row| row.key.pk.starts_with("F#") && row.key.sk.ends_with(key))
     }
 }
 
-fn job(trial: u32) -> JobKey {
+pub(crate) fn job(trial: u32) -> JobKey {
     JobKey::new(trial, 0, 1)
 }
 
-fn stop_of(trial: u32) -> Order {
+pub(crate) fn stop_of(trial: u32) -> Order {
     Order::Stop { job: job(trial), why: StopWhy::TuningEnding, because: None }
 }
 
-fn rest_of(trial: u32) -> Order {
+pub(crate) fn rest_of(trial: u32) -> Order {
     Order::Read(ReadOrder::Rest {
         job: job(trial),
         ordered: Time(NOW - 900_000),
@@ -134,7 +139,7 @@ fn rest_of(trial: u32) -> Order {
     })
 }
 
-fn is_deferred(performed: &Performed) -> bool {
+pub(crate) fn is_deferred(performed: &Performed) -> bool {
     matches!(performed, Performed::Deferred(_))
 }
 

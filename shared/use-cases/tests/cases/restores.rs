@@ -8,7 +8,7 @@ use tuning::unit::time::Time;
 use use_cases::decide::Decider;
 use use_cases::ports::table::{Condition, Table, Write};
 use use_cases::store::Store;
-use wire::item::Item;
+use wire::item::{Item, Key};
 use wire::stored;
 
 use crate::looks::world::{BEGIN, World};
@@ -69,4 +69,22 @@ fn regression_a_step_ahead_of_the_head_is_taken_as_committed() {
         assert!(head(&world).number(stored::STEP_NUMBER) > ahead, "the new fact follows the stored steps");
         assert!(at > BEGIN);
     }
+}
+
+/// The restore has brought back some of the actions that the step ordered.
+#[test]
+fn a_step_ahead_of_the_head_gets_exactly_its_lost_actions_back() {
+    let mut world = World::new(2);
+    (0..2).for_each(|trial| world.phase(trial, JobPhase::Training));
+    let before = rows(&world.table);
+    world.fact(Fact::StopRequested);
+    let stops = [0, 1].map(|trial| stored::action_key(&world.id, &format!("stop-{trial}-0-1")));
+    let row = |world: &World, key: &Key| now(world.table.get(key)).unwrap();
+    let expected = stops.clone().map(|key| row(&world, &key));
+    assert!(expected.iter().all(Option::is_some), "both jobs are stopped");
+    put(&world.table, before.iter().find(|row| row.key.sk == stored::HEAD).expect("a head").clone());
+    now(world.table.write(Write::Delete(stops[1].clone(), Condition::Always))).unwrap();
+    let passed = Recorded { key: "time".to_owned(), at: Time(world.now + 1_000), fact: Fact::TimePassed };
+    decide(&world, &passed);
+    assert_eq!(stops.map(|key| row(&world, &key)), expected);
 }

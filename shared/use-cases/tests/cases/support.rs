@@ -125,14 +125,35 @@ pub(crate) struct Script {
     pub(crate) read: Answer<usize>,
     /// Number of further log pages until the service throttles; `None`: it never does.
     pub(crate) pages_left: Option<usize>,
+    /// The lines of the logs, in order: host, time and text. Each is a page of its own. If empty, `read` counts the pages.
+    pub(crate) lines: Vec<(&'static str, i64, &'static str)>,
     /// How long a log page takes, in ms.
     pub(crate) page_ms: i64,
     /// Whether a stop is never answered.
     pub(crate) stop_hangs: bool,
+    /// Whether a description is never answered.
+    pub(crate) describe_hangs: bool,
     /// How long the caller of a stop is frozen after its answer, in ms.
     pub(crate) stop_ms: i64,
     /// Operation and training job of each call.
     pub(crate) calls: Vec<(&'static str, String)>,
+    /// The requests to create a training job.
+    pub(crate) created: Vec<Value>,
+}
+
+impl Script {
+    /// Returns page `number`, which is at least 1, of the lines of `host` since `after`.
+    fn page(&self, name: &str, host: &str, after: Time, number: usize) -> Paged<LogLine> {
+        let lines = self.lines.iter().filter(|(of, at, _)| *of == host && *at >= after.0);
+        let mut rest = lines.enumerate().skip(number - 1).map(|(n, (_, at, text))| LogLine {
+            stream: format!("{name}/{host}-1"),
+            id: format!("{at:020}{n:036}"),
+            timestamp: Time(*at),
+            message: (*text).to_owned(),
+        });
+        let items = rest.next().into_iter().collect();
+        Paged { items, next: rest.next().map(|_| number.to_string()) }
+    }
 }
 
 /// A training service with scripted answers. A clone is another handle to it.
@@ -171,6 +192,7 @@ impl Service {
 impl TrainingJobs for Service {
     async fn create(&self, request: &Value) -> Result<(), TrainingJobsError> {
         let name = request["TrainingJobName"].as_str().unwrap();
+        self.lock().created.push(request.clone());
         self.answer("create", name, |script| &script.create)
     }
 
@@ -188,7 +210,11 @@ impl TrainingJobs for Service {
     }
 
     async fn describe(&self, name: &str) -> Result<Description, TrainingJobsError> {
-        self.answer("describe", name, |script| &script.describe)
+        let answer = self.answer("describe", name, |script| &script.describe);
+        if self.lock().describe_hangs {
+            pending::<()>().await;
+        }
+        answer
     }
 
     async fn tags(&self, name: &str) -> Result<BTreeMap<String, String>, TrainingJobsError> {
@@ -200,7 +226,7 @@ impl JobLogs for Service {
     async fn read(
         &self,
         name: &str,
-        _: &str,
+        host: &str,
         after: Time,
         page: Option<&str>,
     ) -> Result<Paged<LogLine>, TrainingJobsError> {
@@ -211,6 +237,9 @@ impl JobLogs for Service {
         }
         self.time.pass(script.page_ms);
         let next = page.map_or(0, |page| page.parse().unwrap()) + 1;
+        if !script.lines.is_empty() {
+            return Ok(script.page(name, host, after, next));
+        }
         let line = LogLine {
             stream: format!("{name}/algo-1-1"),
             id: format!("{next:056}"),

@@ -12,11 +12,11 @@ use tuning::step::Step;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::{BracketId, RungId, TrialId};
 use tuning::unit::time::Time;
-use use_cases::decide::Decider;
+use use_cases::decide::{Decider, SNAPSHOT_EVERY};
 use use_cases::perform::{ActionBatch, Effect, Performed};
 use use_cases::ports::table::{Condition, Page, Query, Table, TableError, Write};
 use use_cases::ports::training::Description;
-use use_cases::store::Store;
+use use_cases::store::{Store, StoreError};
 use wire::events::stream::{RecordKind, encode_payload, encode_record};
 use wire::item::{Item, Key};
 use wire::sample;
@@ -35,6 +35,9 @@ struct Counting {
     heads: AtomicUsize,
     actions: AtomicUsize,
     queries: AtomicUsize,
+    /// Number of transactions that another decider wins. Each fails.
+    lost: AtomicUsize,
+    transactions: AtomicUsize,
 }
 
 impl Table for Counting {
@@ -48,6 +51,11 @@ impl Table for Counting {
         self.table.write(write).await
     }
     async fn transact(&self, writes: Vec<Write>, token: &str) -> Result<(), TableError> {
+        let tried = self.transactions.fetch_add(1, Ordering::Relaxed);
+        assert!(tried < 100, "a decider must not try for ever");
+        if tried < self.lost.load(Ordering::Relaxed) {
+            return Err(TableError::Conflict(vec![0]));
+        }
         self.table.transact(writes, token).await
     }
     async fn query(&self, query: &Query) -> Result<Page, TableError> {
@@ -58,8 +66,8 @@ impl Table for Counting {
 
 impl Counting {
     fn of(table: &MemoryTable) -> Arc<Self> {
-        let [gets, heads, actions, queries] = [0; 4].map(AtomicUsize::new);
-        Arc::new(Self { table: table.clone(), gets, heads, actions, queries })
+        let [gets, heads, actions, queries, lost, transactions] = [0; 6].map(AtomicUsize::new);
+        Arc::new(Self { table: table.clone(), gets, heads, actions, queries, lost, transactions })
     }
 }
 
@@ -152,6 +160,43 @@ fn a_lost_race_folds_the_facts_again() {
     let line = world.recorded(line);
     assert_eq!(warm.reads(&[line]).0, 1);
     assert_eq!(world.state().trials[&world.job(0).trial].curve.len(), 2);
+}
+
+/// Then the batch returns to the stream, so that a busy tuning does not block the others.
+#[test]
+fn a_decider_gives_up_after_eight_lost_races() {
+    for (lost, steps) in [(7, Ok(1)), (8, Err(StoreError::from(TableError::Conflict(vec![0]))))] {
+        let mut world = World::new(2);
+        world.phase(0, JobPhase::Training);
+        let line = world.lines_of(world.job(0), &[(1, 0.5)]);
+        let line = world.recorded(line);
+        let table = Counting::of(&world.table);
+        table.lost.store(lost, Ordering::Relaxed);
+        let decider = Decider { store: Arc::new(Store::new(Arc::clone(&table))) };
+        let made = now(decider.decide(&world.id, &[line], false));
+        assert_eq!(made.map(|steps| steps.len()), steps, "after {lost} lost races");
+        assert_eq!(table.transactions.load(Ordering::Relaxed), 8, "after {lost} lost races");
+    }
+}
+
+/// Readers may still follow the stored head to the previous snapshot. Older ones would pile up.
+#[test]
+fn the_last_two_snapshots_of_a_tuning_are_kept() {
+    let mut world = World::new(1);
+    world.phase(0, JobPhase::Training);
+    let steps = |world: &World| now(world.store.load(&world.id)).unwrap().unwrap().head.step;
+    for line in 0..250 {
+        if steps(&world) >= 3 * SNAPSHOT_EVERY {
+            break;
+        }
+        world.logged(0, &[(1 + line % 9, 0.5)]);
+    }
+    assert_eq!(steps(&world), 3 * SNAPSHOT_EVERY);
+    let kept = [2, 3].map(|n| stored::snapshot_key_prefix(n * SNAPSHOT_EVERY));
+    let rows = world.table.rows();
+    let snapshots: Vec<_> = rows.iter().map(|row| &row.key.sk).filter(|sk| sk.starts_with("SNAP#")).collect();
+    assert!(snapshots.iter().all(|sk| kept.iter().any(|prefix| sk.starts_with(prefix))), "{snapshots:?}");
+    assert!(kept.iter().all(|prefix| snapshots.iter().any(|sk| sk.starts_with(prefix))), "{snapshots:?}");
 }
 
 /// Each ended job had a step of its own. With a thousand parallel jobs, these steps kept another decider from writing

@@ -137,6 +137,12 @@ fn describe_shows_the_changed_limits() {
         (shown.controller.totals.paused, shown.controller.max_parallel_training_jobs),
         (true, Some(7))
     );
+    assert_eq!(shown.controller.totals.paused_since_ms, Some(world.now));
+    world.now += 5_000;
+    changed(&mut world, r#"{"paused": false}"#).unwrap();
+    let shown = now(use_cases::describe::describe(&world.store, &place, &world.id)).unwrap().unwrap();
+    let totals = shown.controller.totals;
+    assert_eq!((totals.paused, totals.paused_since_ms), (false, None));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use tuning::log::fact::{Fact, JobEnd, JobPhase};
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
-use use_cases::cost::{CostError, Tally, page};
+use use_cases::cost::{CostError, Tally, booked, page};
 use use_cases::ports::table::{Condition, Table, Write};
 use wire::cost::{CostPage, CostTotals, JobCost, Note, SignedUsd};
 use wire::stored;
@@ -132,6 +132,56 @@ fn a_bill_for_a_job_booked_as_never_started_is_a_difference() {
     assert_eq!((job.note, job.differs), (Some(Note::BilledThoughNeverStarted), true));
     assert_eq!(job.difference_usd, Some(SignedUsd { negative: true, amount: MicroUsd(40_000) }));
     assert_eq!(totals.differing_jobs, 2);
+}
+
+#[test]
+fn a_job_booked_as_never_started_and_billed_for_no_second_is_no_difference() {
+    let (world, mut service) = five();
+    let never = world.name(tuning::log::fact::JobKey::new(2, 0, 1));
+    service.has(&never, "Stopped", Some(0));
+    let (all, totals) = pages(&world, &service, 100);
+    let job = jobs(&all)[2];
+    assert_eq!((job.note, job.differs, job.difference_usd), (Some(Note::NeverStarted), false, None));
+    assert_eq!(totals.differing_jobs, 1, "the job that is settled in full");
+}
+
+#[test]
+fn a_running_job_that_was_deleted_at_the_service_is_a_difference() {
+    let (world, mut service) = five();
+    service.jobs.remove(&world.name(world.job(3)));
+    let (all, totals) = pages(&world, &service, 100);
+    let job = jobs(&all)[3];
+    assert_eq!((job.note, job.differs), (Some(Note::UnknownToService), true));
+    assert_eq!((job.reserved_usd, job.computed_usd), (Some(MicroUsd(9_000_000)), None));
+    assert_eq!(totals.differing_jobs, 2);
+}
+
+/// The service may describe the end of a job before it has its bill. A cost of 0 would look like a free job.
+#[test]
+fn an_ended_job_whose_bill_the_service_lacks_has_no_computed_cost() {
+    let (world, mut service) = five();
+    service.has(&world.name(world.job(3)), "Completed", None);
+    let (all, _) = pages(&world, &service, 100);
+    let job = jobs(&all)[3];
+    assert_eq!((job.note, job.differs), (Some(Note::BillAwaited), false));
+    assert_eq!((job.billable_seconds, job.computed_usd, job.difference_usd), (None, None, None));
+}
+
+#[test]
+fn the_booked_costs_alone_differ_from_no_bill() {
+    let (world, service) = five();
+    let page = now(booked(&world.store, &world.id, None, 100)).unwrap().unwrap();
+    let costs = &page.training_jobs;
+    let notes: Vec<Option<Note>> = costs.iter().map(|job| job.note).collect();
+    let expected =
+        [None, Some(Note::SettledInFull), Some(Note::NeverStarted), Some(Note::Running), Some(Note::Ordered)];
+    assert_eq!(notes[..5], expected);
+    let (compared, _) = pages(&world, &service, 100);
+    for (alone, compared) in costs.iter().zip(jobs(&compared)) {
+        assert!(!alone.differs, "{alone:?}");
+        assert_eq!((alone.booked_usd, alone.reserved_usd), (compared.booked_usd, compared.reserved_usd));
+        assert_eq!((alone.billable_seconds, alone.computed_usd), (None, None));
+    }
 }
 
 #[test]

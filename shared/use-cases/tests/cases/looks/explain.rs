@@ -18,6 +18,9 @@ fn explained(world: &World, trial: &impl ToString) -> Explanation {
     // A client can read the serialized explanation.
     let json: Value = serde_json::to_value(&explanation).unwrap();
     assert_eq!(serde_json::from_value::<Explanation>(json).unwrap(), explanation);
+    let own = format!("{}-{}-", world.id, explanation.trial);
+    let mut names = explanation.entries.iter().filter_map(|entry| entry.training_job_name.as_ref());
+    assert!(names.all(|name| name.starts_with(&own)), "another trial's entry: {explanation:#?}");
     explanation
 }
 
@@ -127,6 +130,10 @@ fn entries_are_in_order_and_have_their_step() {
             Kind::TrialFinished,
         ]
     );
+    assert_eq!(
+        explanation.entries[3].says,
+        "the training service interrupted its instances (interruption 1)"
+    );
     let order: Vec<(Option<u64>, i64)> =
         explanation.entries.iter().map(|entry| (entry.step, entry.time)).collect();
     assert!(order.is_sorted() && order.iter().all(|(step, _)| step.is_some()), "{order:?}");
@@ -147,7 +154,10 @@ fn entries_are_in_order_and_have_their_step() {
 fn a_value_that_arrives_after_its_comparison_is_an_entry() {
     let mut world = World::new(17);
     world.phase(0, JobPhase::Training);
-    world.logged(0, &[(1, 0.5), (4, 0.6)]);
+    world.logged(0, &[(1, 0.5)]);
+    let standing = explained(&world, &0).now;
+    assert_eq!(standing.as_deref(), Some("it is at epoch 1; the next comparison is at epoch 3"));
+    world.logged(0, &[(4, 0.6)]);
     let explanation = explained(&world, &0);
     let compared: Vec<_> =
         comparisons(&explanation).iter().map(|c| (c.level, c.epoch, c.compared, c.value)).collect();
@@ -192,6 +202,10 @@ fn late_results_after_a_decision_and_after_the_end_are_entries() {
     world.phase(worse, JobPhase::Training);
     world.logged(worse, &[(1, 0.4)]);
     world.logged(worse, &[(2, 0.8)]);
+    assert_eq!(
+        explained(&world, &worse).entries.last().unwrap().says,
+        "the value of epoch 2 arrived after that decision: it counts as seen, but does not change it"
+    );
     world.logged(worse, &[(3, 0.9)]);
     let job = world.job(worse);
     world.billed(worse, JobEnd::Stopped, 5);
@@ -269,6 +283,8 @@ fn a_further_attempt_has_a_reason_and_adds_its_estimated_cost() {
     world.now += 9_000;
     world.logged(0, &[(1, 0.5)]);
     let explanation = explained(&world, &world.name(second));
+    let attempts: Vec<u32> = explanation.training_jobs.iter().map(|job| job.attempt).collect();
+    assert_eq!(attempts, [1, 2]);
     let why: Vec<&str> = explanation.training_jobs.iter().map(|job| job.why.as_str()).collect();
     assert_eq!(why, ["first attempt", "attempt 2: the training service failed during the previous attempt"]);
     let [awaited] = of_kind(&explanation, Kind::AttemptAwaited)[..] else { panic!("{explanation:?}") };
@@ -277,6 +293,7 @@ fn a_further_attempt_has_a_reason_and_adds_its_estimated_cost() {
         "{awaited:?}"
     );
     assert_eq!(awaited.training_job_name, Some(explanation.training_jobs[0].training_job_name.clone()));
+    assert_eq!(of_kind(&explained(&world, &1), Kind::AttemptAwaited), Vec::<&Entry>::new());
     let [compared] = comparisons(&explanation)[..] else { panic!("{explanation:?}") };
     let expected = CostSoFar {
         billed_seconds: 3,

@@ -8,7 +8,7 @@ use tuning::trial::summary::JobSummary;
 use tuning::unit::ids::TrialId;
 use tuning::unit::money::MicroUsd;
 use tuning::unit::time::Time;
-use use_cases::cost::{Tally, page};
+use use_cases::cost::{Tally, booked, page};
 use use_cases::explain::explain;
 use use_cases::ports::table::Table;
 use use_cases::ports::training::WarmPool;
@@ -61,6 +61,11 @@ fn books(world: &World, pool: Option<(&str, Option<u64>)>) -> (JobCost, CostTota
     (page.training_jobs[0].clone(), tally.totals())
 }
 
+/// Returns the note of the first job where no bill is read.
+fn note_without_bill(world: &World) -> Option<Note> {
+    now(booked(&world.store, &world.id, None, 100)).unwrap().unwrap().training_jobs[0].note
+}
+
 fn said(world: &World) -> Vec<String> {
     let explanation = now(explain(&world.store, &world.id, "0")).unwrap().unwrap();
     let kept = explanation.entries.into_iter().filter(|entry| entry.kind == Kind::InstancesKept);
@@ -79,6 +84,7 @@ fn the_cost_of_kept_instances_is_reserved() {
     let (job, _) = books(&world, Some(("Reused", Some(30))));
     assert_eq!((job.note, job.differs, job.retained_seconds), (Some(Note::InstancesKept), false, None));
     assert_eq!((row(&world).retained_seconds, row(&world).retained_cost), (None, None));
+    assert_eq!(note_without_bill(&world), Some(Note::InstancesKept));
     assert_eq!(said(&world), Vec::<String>::new());
 }
 
@@ -92,6 +98,7 @@ fn the_cost_of_kept_instances_is_booked_with_the_job() {
     assert_eq!(world.state().money.ledger.spent, MicroUsd(40 * CENT));
     let (job, totals) = books(&world, Some(("Reused", Some(30))));
     assert_eq!((job.note, job.differs, job.difference_usd), (None, false, None));
+    assert_eq!(note_without_bill(&world), None);
     assert_eq!((job.booked_usd, job.computed_usd), (Some(MicroUsd(40 * CENT)), Some(MicroUsd(40 * CENT))));
     assert_eq!((job.retained_seconds, job.booked_retained_seconds), (Some(30), Some(30)));
     assert_eq!(job.reserved_usd, None);
@@ -121,6 +128,7 @@ fn an_unknown_retention_time_is_booked_in_full() {
     assert_eq!((row.retained_seconds, row.retained_cost), (None, Some(RESERVED)));
     let (job, _) = books(&world, Some(("Terminated", Some(600))));
     assert_eq!((job.note, job.differs), (Some(Note::KeptSettledInFull), true));
+    assert_eq!(note_without_bill(&world), Some(Note::KeptSettledInFull));
     let beyond = SignedUsd { negative: false, amount: MicroUsd(60 * CENT) };
     assert_eq!(job.difference_usd, Some(beyond));
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The explanation of trials that are promoted.
 
 use port_tests::memory::MemoryTable;
-use serde_json::json;
+use serde_json::{Value, json};
 use tuning::log::fact::{JobEnd, JobPhase};
 use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::TrialId;
@@ -12,6 +12,10 @@ use super::world::{World, now, request};
 
 /// Trials 0 and 2 of bracket 0 (rungs at 4 and 9), trials 1 and 3 of bracket 1 (at 9).
 fn promoting() -> World {
+    World::of(MemoryTable::new(), &promoting_request())
+}
+
+fn promoting_request() -> Value {
     let mut body = request("t", 4);
     let config = &mut body["HyperParameterTuningJobConfig"];
     config["StrategyConfig"]["HyperbandStrategyConfig"]["MinResource"] = json!(4);
@@ -21,7 +25,7 @@ fn promoting() -> World {
     controller["RungExecution"] = json!("Promote");
     controller["Scheduling"] = json!("Synchronous");
     controller["ResourceHyperParameter"] = json!("epochs");
-    World::of(MemoryTable::new(), &body)
+    body
 }
 
 fn trained(world: &mut World, trial: u32, epoch: u64, value: f64, seconds: u64) {
@@ -31,7 +35,11 @@ fn trained(world: &mut World, trial: u32, epoch: u64, value: f64, seconds: u64) 
 }
 
 fn explained(world: &World, trial: u32) -> Explanation {
-    now(explain(&world.store, &world.id, &trial.to_string())).unwrap().unwrap()
+    let explanation = now(explain(&world.store, &world.id, &trial.to_string())).unwrap().unwrap();
+    let own = format!("{}-{trial}-", world.id);
+    let mut names = explanation.entries.iter().filter_map(|entry| entry.training_job_name.as_ref());
+    assert!(names.all(|name| name.starts_with(&own)), "another trial's entry: {explanation:#?}");
+    explanation
 }
 
 fn said(explanation: &Explanation, kind: Kind) -> Vec<&str> {
@@ -74,7 +82,13 @@ fn a_promotion_is_explained_with_the_other_trials_of_the_rung() {
         compared.arrivals.iter().map(|other| (other.trial, other.value, other.went_on)).collect();
     assert_eq!(others, [(TrialId(2), Some(0.6), true), (TrialId(0), Some(0.5), false)]);
     assert!(promoted.training_jobs[1].why.contains("promoted to rung 1"), "{:?}", promoted.training_jobs);
-    assert!(said(&promoted, Kind::RungReached)[0].contains("rung 0 at epoch 4"), "{promoted:?}");
+    assert_eq!(
+        said(&promoted, Kind::RungReached),
+        ["reached rung 0 at epoch 4 and waits for a promotion; 20 s billed, $0.2000"]
+    );
+    assert_eq!(rung.says, format!("promoted from rung 0 to train to epoch 9: {}", compared.rule));
+    let jobs = promoted.training_jobs.iter().map(|job| (job.rung.0, job.attempt));
+    assert_eq!(jobs.collect::<Vec<_>>(), [(0, 1), (1, 2)]);
 }
 
 #[test]
@@ -105,4 +119,19 @@ fn repeated_epochs_are_explained() {
         repeated[0].contains("it started at epoch 0 although the trial had reached epoch 4"),
         "{repeated:?}"
     );
+    assert_eq!(said(&explained(&world, 0), Kind::ResourceRepeated), Vec::<&str>::new());
+}
+
+#[test]
+fn the_promotion_of_the_trial_that_reached_the_target_is_explained() {
+    let mut body = promoting_request();
+    body["HyperParameterTuningJobConfig"]["TuningJobCompletionCriteria"] =
+        json!({"TargetObjectiveMetricValue": 0.55});
+    let mut world = World::of(MemoryTable::new(), &body);
+    trained(&mut world, 0, 4, 0.6, 10);
+    let expected =
+        "promoted from rung 0 to train to epoch 9: it reached the target value, so it trains to its end";
+    assert_eq!(said(&explained(&world, 0), Kind::Promoted), [expected]);
+    let stopped = "stop ordered: trial 0 reached the target value and trains to its end";
+    assert_eq!(said(&explained(&world, 1), Kind::StopOrdered), [stopped]);
 }

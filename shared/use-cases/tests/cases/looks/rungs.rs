@@ -76,3 +76,27 @@ fn a_tuning_that_converged_shows_when() {
     };
     assert_eq!(details(&world), Some((50, Some(at.0))));
 }
+
+/// The user's limit of trials without an improvement is no sign of convergence.
+#[test]
+fn a_tuning_that_ended_by_the_limit_of_the_user_has_not_converged() {
+    let mut body = request("t", 9);
+    let config = &mut body["HyperParameterTuningJobConfig"];
+    config.as_object_mut().unwrap().remove("StrategyConfig");
+    config["Strategy"] = "Random".into();
+    config["ResourceLimits"]["MaxParallelTrainingJobs"] = 1.into();
+    config["TuningJobCompletionCriteria"] =
+        json!({"BestObjectiveNotImproving": {"MaxNumberOfTrainingJobsNotImproving": 3}});
+    let mut world = World::of(MemoryTable::new(), &body);
+    for trial in 0..4 {
+        world.phase(trial, JobPhase::Training);
+        world.logged(trial, &[(1, 0.5)]);
+        world.billed(trial, JobEnd::Completed, 5);
+    }
+    let Status::Ended { why: EndReason::NotImproving, .. } = world.state().status else {
+        panic!("{:?}", world.state().status)
+    };
+    let shown = now(describe(&world.store, &place(), &world.id)).unwrap().unwrap();
+    let details = shown.tuning_job_completion_details.unwrap();
+    assert_eq!((details.not_improving, details.converged_ms), (3, None));
+}
