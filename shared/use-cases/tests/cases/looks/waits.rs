@@ -173,7 +173,6 @@ fn the_best_model_is_that_of_the_best_job_if_the_refit_failed() {
     assert_eq!(described(&world).controller.best_model.unwrap().trial, 0);
 }
 
-/// The search has ended, but the reason of the stop is the refit itself.
 #[test]
 fn a_refit_that_trains_too_long_is_explained() {
     let mut world = refitting();
