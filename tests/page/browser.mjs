@@ -21,9 +21,16 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
 }
 
+// Returns a context whose steps wait for as long as a busy machine needs: the default of 30 s is too short there.
+export async function contextOf(browser, options) {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(300_000);
+  return context;
+}
+
 // Opens a page and waits until it has drawn. Collects errors and every request but the first.
 export async function open(browser, url, { width = 1400, height = 900, dark = false } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
+  const context = await contextOf(browser, { viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
   const page = await context.newPage();
   page.problems = [];
   page.on("console", (message) => message.type() === "error" && page.problems.push(message.text()));

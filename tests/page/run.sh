@@ -28,4 +28,4 @@ if [ -z "${HYPERBAND_BIN:-}" ]; then
 fi
 # The timed documents are made once: the decider plays 10,000 trials for several seconds.
 export CHROMIUM=$browser HYPERBAND_BIN SIMULATED_PAGE=$target/debug/examples/simulated_page
-exec node --test --test-timeout=600000 --test-reporter=spec "$@" test_page.mjs test_live.mjs
+exec node --test --test-timeout=1800000 --test-reporter=spec "$@" test_page.mjs test_live.mjs

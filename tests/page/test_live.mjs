@@ -6,7 +6,7 @@ import { createServer, request as httpRequest } from "node:http";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { launch, ready, seriousFindings, text } from "./browser.mjs";
+import { contextOf, launch, ready, seriousFindings, text } from "./browser.mjs";
 import { serving } from "./serve.mjs";
 
 const SLEEP = ["/bin/sleep", "600"];
@@ -23,7 +23,7 @@ after(() => browser?.close());
 
 // Opens the live page of a tuning.
 async function live(tuning, options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, ...options });
+  const context = await contextOf(browser, { viewport: { width: 1400, height: 900 }, ...options });
   const page = await context.newPage();
   page.problems = [];
   page.on("console", (message) => message.type() === "error" && page.problems.push(message.text()));
@@ -55,8 +55,8 @@ async function described(tuning) {
 }
 
 test("the list of tunings follows them, and the page of an unknown one has the reason", async () => {
-  await serving(["/bin/sleep", "60"], [], async (url, submit) => {
-    const context = await browser.newContext();
+  await serving(SLEEP, [], async (url, submit) => {
+    const context = await contextOf(browser);
     const page = await context.newPage();
     await page.goto(url);
     await page.getByText("There are no tunings yet").waitFor();
@@ -77,7 +77,7 @@ test("the controls of a live page change limits, pause, resume and stop, by keyb
   await serving(SLEEP, [], async (_, submit) => {
     const tuning = await submit("controls");
     // A report of the same tuning has no controls.
-    const report = await browser.newPage();
+    const report = await (await contextOf(browser)).newPage();
     await report.goto(`${tuning}/report`);
     await ready(report);
     assert.equal(await report.locator("#controls, dialog form").count(), 0);
@@ -248,7 +248,7 @@ test("a live page compares up to four other tunings, in the chart and in a table
     assert.equal(await group.getByLabel("two").isChecked(), false);
     await page.setViewportSize({ width: 360, height: 740 });
     await page.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth);
-    const report = await browser.newPage();
+    const report = await (await contextOf(browser)).newPage();
     await report.goto(`${url}/tuning-jobs/one/report`);
     await ready(report);
     assert.equal(await report.locator("#compare").count(), 0);
@@ -295,7 +295,7 @@ test("a failed trial shows its traceback, others their log on demand", async () 
     await submit("a", (body) => Object.assign(body, PROMOTE, { HyperParameterTuningJobName: "a" }));
     for (const options of [{ width: 360, height: 740 }, { width: 1400, height: 900, dark: true }]) {
       const { dark, ...viewport } = options;
-      const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
+      const context = await contextOf(browser, { viewport, colorScheme: dark ? "dark" : "light" });
       const page = await context.newPage();
       await page.goto(`${url}/tuning-jobs/a/page`);
       await page.waitForFunction(() => document.getElementById("connection").textContent === "ended");

@@ -22,7 +22,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError
 
-from emulator import REGION, Emulator, free_port
+from emulator import REGION, SECONDS, Emulator, free_port
 from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
 from training import HELLO, TrainingService
@@ -33,8 +33,6 @@ PRICE_USD = 0.115
 VOLUME_USD = 0.14
 CAP_USD = 0.5
 HOSTS = 2
-# Covers the slowest recovery: the claim of a killed actuator expires after three minutes, and the sweeps take more minutes.
-SECONDS = 600
 # Lines that a stopped job can log in its last seconds.
 LAST_LINES = 3
 
@@ -71,6 +69,16 @@ def request(name, **controller):
     body["Controller"] = {"MaxCostUsd": CAP_USD, "EpochPattern": "epoch (\\d+)"} | controller
     body["Tags"] = [{"Key": "team", "Value": "example"}]
     return body
+
+
+def retried(ask):
+    """Repeats a request while the answer is 503, as every SDK of AWS does. The emulator's table is slow on a busy machine."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        status, answer = ask()
+        if status != 503 or time.monotonic() > deadline:
+            return status, answer
+        time.sleep(1)
 
 
 class Background(threading.Thread):
@@ -160,7 +168,10 @@ class Calls:
         return Ticks(self.emulator.client("lambda"), self.ids["SweeperFunction"])
 
     def ask(self, method, path, body=None, key="test"):
-        """Sends a signed request to the API. Returns the status and the body."""
+        """Sends a signed request to the API, and retries it (`retried`). Returns the status and the body."""
+        return retried(lambda: self.ask_once(method, path, body, key))
+
+    def ask_once(self, method, path, body, key):
         data = None if body is None else json.dumps(body) if not isinstance(body, (bytes, str)) else body
         plain = AWSRequest(method, f"{self.api}{path}", data=data, headers={"content-type": "application/json"})
         SigV4Auth(Credentials(key, key), "execute-api", REGION).add_auth(plain)
@@ -169,7 +180,7 @@ class Calls:
             data=data.encode() if isinstance(data, str) else data,
         )
         try:
-            with urllib.request.urlopen(signed, timeout=60) as answer:
+            with urllib.request.urlopen(signed, timeout=SECONDS) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:

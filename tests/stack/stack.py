@@ -13,11 +13,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+from emulator import SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "hyperband-test"
 FUNCTIONS = ["api", "job-events", "job-logs", "decider", "actuator", "sweeper"]
 TRAINING_ROLE = "arn:aws:iam::000000000000:role/training"
-DEPLOY_SECONDS = 180
 
 
 def stage(folder, marker=None, release=None):
@@ -85,7 +86,7 @@ class Stack:
     def run(self, *arguments):
         done = subprocess.run(
             [self.sam, *arguments], cwd=self.infra, env=self.emulator.environment(), capture_output=True, text=True,
-            timeout=DEPLOY_SECONDS, check=False,
+            timeout=SECONDS, check=False,
         )
         if done.returncode != 0:
             raise RuntimeError(f"sam {arguments[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")

@@ -17,13 +17,12 @@ from pathlib import Path
 
 from botocore.exceptions import ClientError
 
-from emulator import REGION, Emulator
+from emulator import REGION, SECONDS, Emulator
 from stack import FUNCTIONS, ROOT, TRAINING_ROLE
 
 STACK = "hyperband-dev"
 # The translated template as a stack. StackSets names its stacks like this.
 TRANSLATED = "StackSet-hyperband-0d1b2c3e-4f5a-6789-abcd-ef0123456789"
-SECONDS = 180
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 ARCHITECTURE = "arm64" if platform.machine() == "aarch64" else "x86_64"
 

@@ -11,12 +11,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from emulator import REGION, Emulator, free_port
+from emulator import REGION, SECONDS, Emulator, free_port
 from prices import PriceList
 from stack import ROOT, TRAINING_ROLE, Stack, stage
 from training import TrainingService
 
-SECONDS = 300
 # The first job of a tuning fails. The next jobs train until they are stopped.
 PROGRAM = """#!/bin/sh
 echo "epoch 1 accuracy=0.5"

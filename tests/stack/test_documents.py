@@ -11,11 +11,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from emulator import REGION, Emulator
+from emulator import REGION, SECONDS, Emulator
 from prices import PriceList
 from stack import NAME, ROOT, TRAINING_ROLE, Stack, stage
 
-SECONDS = 120
 # The name of the first tuning, and of its file.
 FIRST = "first-xgboost"
 # The runbook needs version 2 of the AWS CLI, which is not a Python package. Version 1 lacks one command, reads the Region from another

@@ -15,11 +15,10 @@ import time
 import unittest
 from pathlib import Path
 
-from emulator import Emulator, free_port
+from emulator import SECONDS, Emulator, free_port
 from prices import PriceList
 from stack import FUNCTIONS, ROOT
 
-SECONDS = 30
 TABLE = "samples"
 STACK = "prod"
 INCARNATION = "3fa1c2"

@@ -11,7 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
-from calls import SECONDS, Calls, request
+from calls import Calls, request
+from emulator import SECONDS
 from stack import ROOT, stage
 
 

@@ -18,14 +18,12 @@ from pathlib import Path
 import boto3
 
 from calls import hello
-from emulator import REGION, Emulator, free_port
+from emulator import REGION, SECONDS, Emulator, free_port
 from prices import PriceList
 from stack import NAME, ROOT, Stack, stage
 from training import TrainingService
 
 SAMPLES = ROOT / "infra/samples"
-SECONDS = 300
-DEPLOY_SECONDS = 180
 
 
 def request(name, **job):
@@ -138,7 +136,7 @@ class Samples(unittest.TestCase):
         environment = cls.emulator.environment()
         environment["PATH"] = f"{Path(os.environ['SAM']).parent}:{environment['PATH']}"
         done = subprocess.run(
-            ["bash", "-euc", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=DEPLOY_SECONDS,
+            ["bash", "-euc", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS,
             check=False,
         )
         if done.returncode != 0:

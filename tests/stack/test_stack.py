@@ -19,11 +19,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from calls import hello
-from emulator import Emulator
+from calls import hello, retried
+from emulator import SECONDS, Emulator
 from stack import FUNCTIONS, NAME, ROOT, TRAINING_ROLE, Stack, stage
 
-SECONDS = 60
 LOGICAL = {name: "".join(part.capitalize() for part in name.split("-")) + "Function" for name in [*FUNCTIONS, "invoke"]}
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 
@@ -166,7 +165,10 @@ class Deployed(unittest.TestCase):
         self.assertNotIn("AccessDenied", self.log("job-logs"))
 
     def ask(self, method, path, body=None, *, signed=True, headers=()):
-        """Sends a request to the API. Returns the status and the body."""
+        """Sends a request to the API, and retries it (`retried`). Returns the status and the body."""
+        return retried(lambda: self.ask_once(method, path, body, signed, headers))
+
+    def ask_once(self, method, path, body, signed, headers):
         api = self.stack.outputs()["ApiUrl"].split("//")[1].split(".")[0]
         host = f"{api}.execute-api.localhost:{self.emulator.port}"
         data = json.dumps(body).encode() if body else None
@@ -176,7 +178,7 @@ class Deployed(unittest.TestCase):
         headers = dict(request.headers) | {"Host": host} | dict(headers)
         plain = urllib.request.Request(f"{self.emulator.url}{path}", data=data, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(plain, timeout=30) as answer:
+            with urllib.request.urlopen(plain, timeout=SECONDS) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as refused:
             with refused:

@@ -10,8 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from emulator import Emulator
-from stack import DEPLOY_SECONDS, FUNCTIONS, ROOT, TRAINING_ROLE, Stack, stage
+from emulator import SECONDS, Emulator
+from stack import FUNCTIONS, ROOT, TRAINING_ROLE, Stack, stage
 
 TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 ROLE_LINE = '  # "ExecutionRoleArns=arn:aws:iam::111122223333:role/training",\n'
@@ -56,7 +56,7 @@ class Stages(unittest.TestCase):
         environment["PATH"] = os.pathsep.join([*(str(Path(os.environ[tool]).parent) for tool in ("SAM", "AWS")), environment["PATH"]])
         done = subprocess.run(
             ["bash", "deploy.sh", *chosen, "--no-progressbar"], cwd=self.infra, env=environment, capture_output=True, text=True,
-            timeout=DEPLOY_SECONDS, check=False)
+            timeout=SECONDS, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"deploy.sh failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
         return stack, stack.physical()

@@ -8,10 +8,9 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from emulator import REGION
+from emulator import REGION, SECONDS
 from stack import ROOT
 
-START_SECONDS = 30
 HELLO = ROOT / "examples/hello/train.sh"
 
 
@@ -35,7 +34,7 @@ class TrainingService:
                  "--grace-seconds", "2", "--", self.program],
                 env=self.emulator.environment(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(f"{self.url}/ping", timeout=2):
