@@ -1,6 +1,6 @@
-"""Checks every IAM policy of a template with the linter parliament: actions, resources and condition keys exist and match.
+"""Checks every IAM policy of templates with the linter parliament: actions, resources and condition keys exist and match.
 
-    check_policies.py TEMPLATE                      checks the policies
+    check_policies.py TEMPLATE…                     checks the policies
     check_policies.py --settings SAMCONFIG TEMPLATE checks samconfig.toml: names of overlays, names and values of parameters
 
 Assumes that cfn-lint accepts the template. Placeholders replace values that only a deployment knows, such as ARNs. Every finding
@@ -126,14 +126,21 @@ def check_settings(path, template):
     return len(stages), found
 
 
-def main(arguments):
-    settings = arguments[1] if arguments[:1] == ["--settings"] else None
-    template, problems = cfnlint.decode.decode(arguments[-1])
+def read(path):
+    template, problems = cfnlint.decode.decode(path)
     if problems:
-        raise SystemExit(f"{arguments[-1]} is unreadable: {problems}")
-    count, found = check_settings(settings, template) if settings else check_policies(template)
-    print("\n".join(found) or f"{count} {'stages' if settings else 'policies'}, no findings")
-    return 1 if found else 0
+        raise SystemExit(f"{path} is unreadable: {problems}")
+    return template
+
+
+def main(arguments):
+    failed = False
+    settings = arguments[1] if arguments[:1] == ["--settings"] else None
+    for path in arguments[2:] if settings else arguments:
+        count, found = check_settings(settings, read(path)) if settings else check_policies(read(path))
+        failed = failed or bool(found)
+        print(f"{path}:", "\n".join(found) or f"{count} {'stages' if settings else 'policies'}, no findings")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
