@@ -95,7 +95,8 @@ fn no_combination_of_numbers_stalls() {
                 for max_jobs in [1, 2, 3, 5, 8, 21] {
                     let strategy = comparing(1, max_resource, eta);
                     let definition = Definition { strategy, ..jobs(max_jobs, 1 + max_jobs % 4) };
-                    let mut world = World::perfect(&promoting(definition, scheduling));
+                    let run = Run::sampled(&promoting(definition, scheduling), 20);
+                    let mut world = World::new(run, Faults::default());
                     world.play();
                     let numbers = (scheduling, max_resource, eta, max_jobs);
                     assert!(!trials_at_the_top(&world).is_empty(), "{numbers:?}: {:?}", ordered(&world));

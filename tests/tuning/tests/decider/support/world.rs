@@ -72,6 +72,8 @@ pub(crate) struct World {
     inbox: Vec<Recorded>,
     lost: Vec<Recorded>,
     answered: BTreeSet<String>,
+    /// The next deadline, and the step after which it was computed: only a step changes it.
+    due: (u64, Option<Time>),
 }
 
 impl World {
@@ -96,6 +98,7 @@ impl World {
             inbox: Vec::new(),
             lost: Vec::new(),
             answered: BTreeSet::new(),
+            due: (u64::MAX, None),
         };
         (world.run.answers_reads, world.run.confirms_bills) = (false, false);
         world.happened(Fact::TuningSubmitted, CREATED.0);
@@ -137,7 +140,7 @@ impl World {
         let due = |deadline: &Time| next.is_none_or(|next| *deadline < Time(next));
         if !self.inbox.is_empty() && !batch {
             self.flush();
-        } else if let Some(deadline) = deadline(&self.run.definition, &self.run.state).filter(due) {
+        } else if let Some(deadline) = self.deadline().filter(due) {
             self.now = self.now.max(deadline.0);
             self.happened(Fact::TimePassed, self.now);
             self.flush();
@@ -153,6 +156,13 @@ impl World {
             self.flush();
         }
         true
+    }
+
+    fn deadline(&mut self) -> Option<Time> {
+        if self.due.0 != self.run.steps {
+            self.due = (self.run.steps, deadline(&self.run.definition, &self.run.state));
+        }
+        self.due.1
     }
 
     /// Checks that no ruling is due before the deadline: the rule that makes it would not be woken.
@@ -270,7 +280,8 @@ impl World {
 
     /// Returns the epochs in the checkpoint of a trial; a lost checkpoint has fewer.
     fn checkpoint(&mut self, trial: TrialId) -> u32 {
-        let of_trial = self.lives.iter().filter(|(key, _)| key.trial == trial);
+        let from = self.lives.range(JobKey::new(trial.0, 0, 0)..);
+        let of_trial = from.take_while(|(key, _)| key.trial == trial);
         let saved = of_trial.flat_map(|(_, life)| {
             life.checkpoints.iter().filter(|(at, _)| *at <= life.end_at).map(|(_, done)| *done)
         });
