@@ -186,6 +186,7 @@ mod tests {
             ("lr=0.25 is too large", "lr=12.5 is too large"),
             ("commit 0a1b2c3d4e", "commit ffffffff01"),
             ("depth9 fails", "depth12 fails"),
+            ("error 0x1f", "error 0x2a"),
         ] {
             assert!(is_same(one, other), "{one} and {other}");
         }
@@ -198,6 +199,7 @@ mod tests {
             ("exit code 1", "exit code 137"),
             ("no module named 'xgboost'", "no module named 'lightgbm'"),
             ("decade", "facade"),
+            ("node 1f", "node 2a"),
             ("", "a"),
         ] {
             assert!(!is_same(one, other), "{one} and {other}");

@@ -81,8 +81,12 @@ fn the_bill_of_an_arrived_trial_that_never_comes_is_settled_in_full() {
     let given = [logged(20, job(0), 1, 0.5), ended_after_run(60, job(0), Completed), time_passed(130)];
     let mut run = unconfirmed(&two_rungs(), &given);
     assert_eq!(deadline(&run.definition, &run.state), Some(at(130 + 3_600)));
+    let best =
+        |run: &Run| run.state.results.best.clone().map(|best| (best.job, best.cost, best.settled_in_full));
+    assert_eq!(best(&run), Some((job(0), None, false)));
     check_next(&mut run, &[time_passed(130 + 3_600)], &["settle 0-0-1 in full"]);
     assert_eq!(sums(&run), (WORST_CASE, WORST_CASE));
+    assert_eq!(best(&run), Some((job(0), Some(MicroUsd(WORST_CASE)), true)));
     assert_eq!(run.state.money.billing, []);
     check_next(&mut run, &[described(60, job(0), Completed, 50)], &[]);
 }

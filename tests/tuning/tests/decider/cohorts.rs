@@ -82,7 +82,7 @@ fn p6_a_synchronous_rung_with_too_many_promotions_breaks_an_invariant() {
 fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_forbidden() {
     let mut run = begun(&two_rungs(100, Synchronous));
     run.take(&done(10, on(0, 0), 4, 0.5));
-    let promoted = |trial, rung, value, rank, continues| {
+    let promoted_of = |allowed, trial, rung, value, rank, continues| {
         Ruling::Search(SearchRuling::TrialPromoted {
             reached_target: false,
             trial: TrialId(trial),
@@ -91,9 +91,12 @@ fn p6_a_promotion_above_the_limit_of_a_rung_or_of_a_trial_that_does_not_wait_is_
             rung: RungId(rung),
             level: Epochs(9),
             value,
-            verdict: Verdict { rank, seen: 2, allowed: 1, continues },
+            verdict: Verdict { rank, seen: 2, allowed, continues },
         })
     };
+    let promoted = |trial, rung, value, rank, continues| promoted_of(1, trial, rung, value, rank, continues);
+    let of_none = promoted_of(0, 0, 0, Some(0.5), 0, true);
+    assert!(forbids(&run.definition, &run.state, &of_none).is_some(), "rank 0 exceeds no promotion");
     assert_eq!(forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 0, true)), None);
     assert!(
         forbids(&run.definition, &run.state, &promoted(0, 0, Some(0.5), 1, true)).is_some(),

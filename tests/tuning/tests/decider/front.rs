@@ -1,12 +1,13 @@
 //! The front of value against cost, the best buy, and its refit.
 
 use proptest::prelude::*;
-use tuning::definition::{BestBuy, Definition};
+use tuning::definition::{BestBuy, Definition, Scheduling};
 use tuning::log::fact::Fact;
-use tuning::log::fact::JobEnd::Completed;
+use tuning::log::fact::JobEnd::{Completed, Stopped};
 use tuning::log::ruling::{Order, Ruling};
 use tuning::state::front::{FrontPoint, training};
 use tuning::trial::timing::Timings;
+use tuning::unit::epochs::Epochs;
 use tuning::unit::ids::SizeId;
 use tuning::unit::time::Millis;
 
@@ -14,6 +15,7 @@ use crate::sizes::sized;
 use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{cases, check_next};
+use crate::waits::{begun, done, on, two_rungs};
 
 fn buying(definition: Definition, tolerance: f64, is_refitted: bool) -> Definition {
     Definition { refit: is_refitted, best_buy: Some(BestBuy { tolerance, is_refitted }), ..definition }
@@ -115,6 +117,44 @@ fn regression_an_interrupted_job_does_not_show_the_time_of_a_training() {
     let results = &run.state.results;
     let times: Vec<_> = results.front.iter().map(|point| point.time.map(|time| time.0)).collect();
     assert_eq!(times, [Some(7_000)], "the second trial is worse, and its time is unknown");
+}
+
+#[test]
+fn a_job_that_was_stopped_does_not_show_the_time_of_a_training() {
+    let mut run = Run::new(&buying(random(100, 1), 10.0, false));
+    run.take(&[submitted()]);
+    run.take(&[started(1, job(0)), logged(2, job(0), 1, 5.0), stop_requested(3)]);
+    run.take(&[described(9, job(0), Stopped, 8)]);
+    let times: Vec<_> = run.state.results.front.iter().map(|point| (point.time, point.is_measured)).collect();
+    assert_eq!(times, [(None, false)]);
+}
+
+/// A rung stopped it, so its value is not that of a whole training.
+#[test]
+fn a_trial_that_stopped_early_is_not_measured() {
+    let mut run = Run::new(&buying(jobs(3, 1), 10.0, false));
+    run.take(&[submitted()]);
+    run.take(&[started(1, job(0)), logged(10, job(0), 1, 5.0), logged(20, job(0), 2, 5.1)]);
+    run.take(&[described(30, job(0), Completed, 29)]);
+    let point = run.state.results.front.iter().next().unwrap();
+    assert_eq!((point.time.is_some(), point.is_measured), (true, false));
+}
+
+#[test]
+fn a_promoted_trial_has_its_better_value_on_the_front() {
+    let mut run = begun(&buying(two_rungs(100, Scheduling::Asynchronous), 10.0, false));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    run.take(&done(20, on(2, 0), 4, 0.6));
+    let value = |run: &Run| {
+        let own = run.state.results.front.iter().find(|point| point.job.trial == TrialId(2));
+        own.map(|point| (point.value, point.resource))
+    };
+    assert_eq!(value(&run), Some((0.6, Epochs(4))));
+    let mut worse = run.clone();
+    worse.take(&done(40, on(2, 1), 9, 0.5));
+    assert_eq!(value(&worse), Some((0.6, Epochs(4))));
+    run.take(&done(40, on(2, 1), 9, 0.7));
+    assert_eq!(value(&run), Some((0.7, Epochs(9))));
 }
 
 #[test]

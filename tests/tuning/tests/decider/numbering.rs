@@ -134,6 +134,9 @@ fn many_equal_values_of_several_trials_show_a_constant_objective() {
         run.take(&[fact]);
     }
     assert!(run.state.search.is_constant());
+    let mut alone = run.state.search.clone();
+    alone.next_trial = TrialId(1);
+    assert!(!alone.is_constant(), "the values of one trial show nothing");
     run.take(&[logged(30, job(0), 6, 0.2)]);
     assert!(!run.state.search.is_constant());
     run.take(&[logged(31, job(0), 7, 0.1)]);

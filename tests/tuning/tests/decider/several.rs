@@ -153,6 +153,32 @@ fn each_definition_first_gets_the_trials_of_a_bracket() {
     }
 }
 
+/// The rung's evidence is that of the latest twenty trials of each definition.
+#[test]
+fn each_definition_keeps_the_values_of_its_latest_judged_trials() {
+    let mut world = World::perfect(&with(jobs(160, 4), 1));
+    let mut seen = BTreeMap::new();
+    while world.advance() {
+        for of in [DefinitionId(0), DefinitionId(1)] {
+            let own = world.run.state.search.passages.iter().filter(|passage| passage.of == of);
+            let values: Vec<_> = own.map(|passage| passage.values.clone()).collect();
+            let known: &mut Vec<_> = seen.entry(of).or_default();
+            if known.last() != values.last() {
+                known.extend(values.last().cloned());
+            }
+            assert_eq!(values, known[known.len().saturating_sub(20)..]);
+        }
+    }
+    assert!(seen[&DefinitionId(0)].len() > 25 && seen[&DefinitionId(1)].len() > 1, "{seen:?}");
+}
+
+#[test]
+fn without_several_definitions_no_leader_is_kept() {
+    let mut world = World::perfect(&jobs(10, 4));
+    world.play();
+    assert_eq!(world.run.state.search.leaders, []);
+}
+
 /// "slots and money go where an improvement of the overall best is likely, with a minimum share for each"
 #[test]
 fn the_definition_of_the_best_trials_gets_most_of_the_later_ones() {

@@ -5,6 +5,7 @@ use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Instances};
 use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError, Stopped};
 use tuning::log::fact::JobPhase::Training;
+use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::rules::most_promoted;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::Rate;
@@ -14,6 +15,30 @@ use crate::support::build::*;
 use crate::support::run::Run;
 use crate::support::{check, check_next};
 use crate::waits::{begun, done, on, two_rungs};
+
+/// The use case writes the lines that arrived late to the row of that job.
+#[test]
+fn a_trial_that_waits_without_a_job_of_its_own_is_known_by_its_last_job() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let late = |job| {
+        Ruling::Search(SearchRuling::RungReached {
+            trial: TrialId(0),
+            bracket: BracketId(0),
+            round: 0,
+            rung: RungId(0),
+            level: Epochs(4),
+            resource: Epochs(4),
+            value: Some(0.5),
+            job,
+        })
+    };
+    let parked = run.state.search.parked_late(&late(None)).expect("trial 0 waits");
+    assert_eq!((parked.0, parked.1.curve.get(&Epochs(4))), (on(0, 0), Some(&Some(0.5))));
+    assert!(run.state.search.parked_late(&late(Some(on(0, 0)))).is_none(), "its job writes its own row");
+    run.state.search.waiting.get_mut(&TrialId(0)).unwrap().rung = RungId(1);
+    assert!(run.state.search.parked_late(&late(None)).is_none(), "it waits at another rung");
+}
 
 #[test]
 fn a_late_trial_that_is_better_than_the_promoted_trial_is_promoted_too() {
