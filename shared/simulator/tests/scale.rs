@@ -3,12 +3,18 @@
 //!
 //! The second part plays as many jobs as one account can start, and shows how many run at once.
 //!
-//! `cargo test --release -p simulator --test scale -- --nocapture` prints the figures of docs/PERFORMANCE.md.
+//! `HYPERBAND_SCALE_ALL=1 cargo test --release -p simulator --test scale -- --nocapture` prints the figures of
+//! docs/PERFORMANCE.md. Without the variable, fewer jobs show the same in a third of the time.
 #![expect(clippy::print_stdout, reason = "prints the figures of a document")]
 
 use simulator::Run;
 use simulator::case::{Case, Choices, Rungs};
 use simulator::plan::Plan;
+
+/// Returns whether the tests have the sizes of docs/PERFORMANCE.md, for which a build without optimizations takes minutes.
+fn all() -> bool {
+    std::env::var_os("HYPERBAND_SCALE_ALL").is_some()
+}
 
 /// Plays so many tunings of `jobs` jobs each, `parallel` at once. Checks the times from the end of a job to its conclusion:
 /// their median and their 99th percentile. At least `at_once` jobs run at the same time.
@@ -36,8 +42,9 @@ fn check(rungs: Rungs, tunings: usize, (jobs, parallel): (u32, u32), at_once: us
 }
 
 #[test]
-fn of_a_thousand_parallel_jobs_each_is_concluded_within_seconds() {
-    check(Rungs::Stop, 14, (150, 100), 1_000);
+fn each_of_many_parallel_jobs_is_concluded_within_seconds() {
+    let (tunings, at_once) = if all() { (14, 1_000) } else { (4, 300) };
+    check(Rungs::Stop, tunings, (150, 100), at_once);
 }
 
 #[test]
@@ -47,12 +54,14 @@ fn jobs_that_train_to_their_rung_are_concluded_within_seconds() {
 
 #[test]
 fn the_jobs_of_a_hundred_active_tunings_are_concluded_within_seconds() {
-    check(Rungs::Stop, 100, (3, 2), 150);
+    let (tunings, at_once) = if all() { (100, 150) } else { (40, 60) };
+    check(Rungs::Stop, tunings, (3, 2), at_once);
 }
 
 #[test]
-fn a_thousand_parallel_jobs_of_one_tuning_are_concluded_within_seconds() {
-    check(Rungs::Stop, 1, (1_500, 1_000), 950);
+fn many_parallel_jobs_of_one_tuning_are_concluded_within_seconds() {
+    let (jobs, at_once) = if all() { ((1_500, 1_000), 950) } else { ((600, 400), 380) };
+    check(Rungs::Stop, 1, jobs, at_once);
 }
 
 /// Plays `tunings` tunings of `jobs` jobs each, a hundred at once, whose jobs train for `minutes`: more than the account
@@ -85,9 +94,8 @@ fn fill(minutes: i64, (tunings, jobs): (usize, u32), at_once: usize) {
 #[test]
 fn an_account_holds_as_many_jobs_as_its_rate_of_starts_fills() {
     fill(2, (4, 300), 130);
-    fill(5, (8, 300), 240);
-    // Longer jobs take minutes.
-    if std::env::var_os("HYPERBAND_SCALE_ALL").is_some() {
+    if all() {
+        fill(5, (8, 300), 240);
         fill(15, (14, 150), 550);
         fill(60, (45, 100), 1_500);
     }
