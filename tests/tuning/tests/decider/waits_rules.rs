@@ -1,5 +1,8 @@
 //! Edge cases of promotion: late arrivals at a rung, stopped jobs, and state that a promotion resets.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use search::{Domain, Parameter, SamplerKind, Space};
 use tuning::definition::Scheduling::{Asynchronous, Synchronous};
 use tuning::definition::{Definition, Instances};
@@ -7,6 +10,7 @@ use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError, Stopped}
 use tuning::log::fact::JobPhase::Training;
 use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::rules::most_promoted;
+use tuning::scheduler::Parked;
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::Rate;
 use tuning::unit::time::Time;
@@ -35,6 +39,10 @@ fn a_trial_that_waits_without_a_job_of_its_own_is_known_by_its_last_job() {
     };
     let parked = run.state.search.parked_late(&late(None)).expect("trial 0 waits");
     assert_eq!((parked.0, parked.1.curve.get(&Epochs(4))), (on(0, 0), Some(&Some(0.5))));
+    let mut other = run.state.search.clone();
+    let curve = BTreeMap::from([(Epochs(4), Some(0.4))]);
+    other.bring(TrialId(0), Arc::new(Parked { curve, ..(*parked.1).clone() }));
+    assert!(other != run.state.search, "the parked parts differ");
     assert!(run.state.search.parked_late(&late(Some(on(0, 0)))).is_none(), "its job writes its own row");
     run.state.search.waiting.get_mut(&TrialId(0)).unwrap().rung = RungId(1);
     assert!(run.state.search.parked_late(&late(None)).is_none(), "it waits at another rung");
