@@ -126,20 +126,29 @@ impl World {
     }
 }
 
+/// Collects both feeds in one task. The service delivers the lines of a job before the event of its end, so they are in
+/// the queue when that event arrives.
 fn collect(mut feeds: Feeds) -> Arc<Mutex<Received>> {
     let received = Arc::new(Mutex::new(Received::default()));
-    let (events, logs) = (Arc::clone(&received), Arc::clone(&received));
+    let kept = Arc::clone(&received);
     tokio::spawn(async move {
-        while let Some(event) = feeds.events.recv().await {
-            events.lock().unwrap().events.push(event);
-        }
-    });
-    tokio::spawn(async move {
-        while let Some(batch) = feeds.logs.recv().await {
-            let batch = decode(&batch);
-            let mut received = logs.lock().unwrap();
+        let keep = |batch: &[u8]| {
+            let batch = decode(batch);
+            let mut received = kept.lock().unwrap();
             received.batches.push(batch);
             received.times.push(now());
+        };
+        loop {
+            tokio::select! {
+                Some(batch) = feeds.logs.recv() => keep(&batch),
+                Some(event) = feeds.events.recv() => {
+                    for _ in 0..feeds.logs.len() {
+                        feeds.logs.try_recv().into_iter().for_each(|batch| keep(&batch));
+                    }
+                    kept.lock().unwrap().events.push(event);
+                }
+                else => break,
+            }
         }
     });
     received
