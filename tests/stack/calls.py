@@ -201,7 +201,8 @@ class Calls:
 
     def create(self, body):
         status, answer = self.ask("POST", "/tuning-jobs", body)
-        self.assertEqual(status, 201, answer)
+        # A retry finds the tuning that the first request created.
+        self.assertIn(status, (200, 201), answer)
 
     def ended(self, name):
         """Waits until a tuning has ended. Returns its description."""
