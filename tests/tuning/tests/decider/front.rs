@@ -129,9 +129,9 @@ fn a_job_that_was_stopped_does_not_show_the_time_of_a_training() {
     assert_eq!(times, [(None, false)]);
 }
 
-/// A rung stopped it, so its value is not that of a whole training.
+/// It reported two of nine epochs, so its value is not that of a whole training.
 #[test]
-fn a_trial_that_stopped_early_is_not_measured() {
+fn a_trial_whose_program_ends_early_is_not_measured() {
     let mut run = Run::new(&buying(jobs(3, 1), 10.0, false));
     run.take(&[submitted()]);
     run.take(&[started(1, job(0)), logged(10, job(0), 1, 5.0), logged(20, job(0), 2, 5.1)]);

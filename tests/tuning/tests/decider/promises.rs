@@ -203,7 +203,7 @@ fn p6_a_rung_never_continues_more_trials_than_it_may_and_never_a_failure() {
     }
 }
 
-/// Checks that the histories cover every kind of ruling, so that the promises are tested on all of them.
+/// Checks that such histories cover every kind of ruling, so that the tests above meet all of them.
 #[test]
 fn histories_reach_every_kind_of_ruling() {
     let mut kinds = BTreeSet::new();

@@ -14,6 +14,7 @@ use crate::histories::{definitions, faults};
 use crate::quota::answered;
 use crate::support::build::*;
 use crate::support::run::Run;
+use crate::support::service::Faults;
 use crate::support::world::World;
 use crate::support::{cases, check_next};
 
@@ -156,7 +157,7 @@ fn each_definition_first_gets_the_trials_of_a_bracket() {
 /// The rung's evidence is that of the latest twenty trials of each definition.
 #[test]
 fn each_definition_keeps_the_values_of_its_latest_judged_trials() {
-    let mut world = World::perfect(&with(jobs(160, 4), 1));
+    let mut world = World::new(Run::sampled(&with(jobs(160, 4), 1), 50), Faults::default());
     let mut seen = BTreeMap::new();
     while world.advance() {
         for of in [DefinitionId(0), DefinitionId(1)] {

@@ -10,7 +10,7 @@ use tuning::log::fact::JobEnd::{CapacityError, Completed, ServiceError, Stopped}
 use tuning::log::fact::JobPhase::Training;
 use tuning::log::ruling::{Ruling, SearchRuling};
 use tuning::rules::most_promoted;
-use tuning::scheduler::Parked;
+use tuning::scheduler::{Parked, ParkedTrials};
 use tuning::unit::epochs::Epochs;
 use tuning::unit::money::Rate;
 use tuning::unit::time::Time;
@@ -39,13 +39,29 @@ fn a_trial_that_waits_without_a_job_of_its_own_is_known_by_its_last_job() {
     };
     let parked = run.state.search.parked_late(&late(None)).expect("trial 0 waits");
     assert_eq!((parked.0, parked.1.curve.get(&Epochs(4))), (on(0, 0), Some(&Some(0.5))));
-    let mut other = run.state.search.clone();
-    let curve = BTreeMap::from([(Epochs(4), Some(0.4))]);
-    other.bring(TrialId(0), Arc::new(Parked { curve, ..(*parked.1).clone() }));
-    assert!(other != run.state.search, "the parked parts differ");
     assert!(run.state.search.parked_late(&late(Some(on(0, 0)))).is_none(), "its job writes its own row");
     run.state.search.waiting.get_mut(&TrialId(0)).unwrap().rung = RungId(1);
     assert!(run.state.search.parked_late(&late(None)).is_none(), "it waits at another rung");
+}
+
+/// A state that is read from a snapshot has no parked trials, and equals the state that has them.
+#[test]
+fn states_with_different_parked_trials_differ() {
+    let mut run = begun(&two_rungs(100, Asynchronous));
+    run.take(&done(10, on(0, 0), 4, 0.5));
+    let search = &run.state.search;
+    let parked = search.parked.get(TrialId(0)).expect("trial 0 waits");
+    let with_value = |value| {
+        let mut other = search.clone();
+        let curve = BTreeMap::from([(Epochs(4), Some(value))]);
+        other.bring(TrialId(0), Arc::new(Parked { curve, ..(**parked).clone() }));
+        other
+    };
+    assert_eq!(with_value(0.4), with_value(0.4));
+    assert_ne!(with_value(0.4), with_value(0.3));
+    let mut restored = search.clone();
+    restored.parked = ParkedTrials::default();
+    assert_eq!(&restored, search);
 }
 
 #[test]
