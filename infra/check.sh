@@ -23,8 +23,9 @@ templates=(template.yaml .work/merged-*.yaml samples/*/template.yaml)
 .work/check/bin/cfn-lint "${templates[@]}"
 .work/check/bin/checkov --config-file checkov.yaml --file "${templates[@]}"
 .work/check/bin/python -B check_policies.py "${templates[@]}"
-# cfn-lint has transformed each template already. SAM's own check runs on the smallest and on the largest.
-for template in template.yaml .work/merged-all.yaml; do
+# cfn-lint has transformed each template already. SAM's own check runs on the template, on it with all overlays, and on the
+# sample that uses SAM.
+for template in template.yaml .work/merged-all.yaml samples/step-functions/template.yaml; do
   ../tests/stack/.work/sam/bin/sam validate --lint --template-file "$template" > /dev/null
 done
 # The template without SAM, as in a release. It has the same roles and resources, so only its form can be wrong.

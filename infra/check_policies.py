@@ -136,7 +136,10 @@ def read(path):
 def main(arguments):
     failed = False
     settings = arguments[1] if arguments[:1] == ["--settings"] else None
-    for path in arguments[2:] if settings else arguments:
+    paths = arguments[2:] if settings else arguments
+    if not paths:
+        raise SystemExit("check_policies.py: expected the path of a template")
+    for path in paths:
         count, found = check_settings(settings, read(path)) if settings else check_policies(read(path))
         failed = failed or bool(found)
         print(f"{path}:", "\n".join(found) or f"{count} {'stages' if settings else 'policies'}, no findings")
