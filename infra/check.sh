@@ -22,7 +22,7 @@ python3 -B overlay.py "${overlays[@]}" > .work/merged-all.yaml
 templates=(template.yaml .work/merged-*.yaml samples/*/template.yaml)
 .work/check/bin/cfn-lint "${templates[@]}"
 .work/check/bin/checkov --config-file checkov.yaml --file "${templates[@]}"
-.work/check/bin/python -B check_policies.py "${templates[@]}"
+.work/check/bin/python check_policies.py "${templates[@]}"
 # cfn-lint has transformed each template already. SAM's own check runs on the template, on it with all overlays, and on the
 # sample that uses SAM.
 for template in template.yaml .work/merged-all.yaml samples/step-functions/template.yaml; do
@@ -30,16 +30,16 @@ for template in template.yaml .work/merged-all.yaml samples/step-functions/templ
 done
 # The template without SAM, as in a release. It has the same roles and resources, so only its form can be wrong.
 environment .work/release release-requirements.txt
-.work/release/bin/python -B translate.py arm64 > .work/template-translated.yaml
-.work/release/bin/python -B translate.py arm64 "${overlays[@]/#/--overlay=}" > .work/template-translated-all.yaml
+.work/release/bin/python translate.py arm64 > .work/template-translated.yaml
+.work/release/bin/python translate.py arm64 "${overlays[@]/#/--overlay=}" > .work/template-translated-all.yaml
 .work/check/bin/cfn-lint .work/template-translated.yaml .work/template-translated-all.yaml
 # The merge, and what deploy.sh does with it.
 python3 -B ../tests/stack/test_overlays.py
 # deploy-policy.json has the permissions of a deployment of the template.
-.work/check/bin/python -B ../tests/stack/test_deploy_policy.py
+.work/check/bin/python ../tests/stack/test_deploy_policy.py
 # The example pipeline, by the schema of its format that the checker includes.
 .work/check/bin/check-jsonschema --builtin-schema vendor.github-workflows ../examples/ci/github-actions.yml
 # docs/PARAMETERS.md has the parameters of the template and of the overlays.
-.work/check/bin/python -B parameters.py --check
+.work/check/bin/python parameters.py --check
 # samconfig.toml sets only parameters and values of the template.
-.work/check/bin/python -B check_policies.py --settings samconfig.toml template.yaml
+.work/check/bin/python check_policies.py --settings samconfig.toml template.yaml

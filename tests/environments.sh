@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . stack/environment.sh
+# Modules of the temporary folders of earlier runs.
+rm -rf "$PYTHONPYCACHEPREFIX$(realpath "${TMPDIR:-/tmp}")"
 # The installer of the others.
 environment .work/uv requirements-uv.txt
 export UV=$PWD/.work/uv/bin/uv

@@ -2,7 +2,7 @@
 # Tests real clients of SageMaker against `hyperband serve`: boto3, the AWS CLI, versions 2 and 3 of the SageMaker Python SDK, and
 # this project's Python module, also with pandas and MLflow. Installs each into its own environment in .work of this folder. Needs
 # Python 3.11 or newer, and $HYPERBAND_BIN, the path of a built `hyperband`. With $CLIENTS_STACK, the address of a `hyperband
-# proxy`, the clients are tested with the stack behind it (tests/stack/test_clients.py).
+# proxy`, the clients are tested with the stack behind it (tests/stack/test_clients.py); with $CLIENTS_ALL, by all tests.
 #
 #     run.sh                                       runs all tests
 #     run.sh boto3|sdk2|sdk3|tune [FILE [TEST…]]   runs the tests of one environment, or of one file there
@@ -18,7 +18,7 @@ declare -A files=([boto3]="test_boto3.py test_cli.py" [sdk2]="test_sdk2.py test_
 run() {
   environment ".work/$1" "requirements-$1.txt"
   # The SDKs warn of their own old versions.
-  ".work/$1/bin/python" -B -W ignore "${@:2}"
+  ".work/$1/bin/python" -W ignore "${@:2}"
 }
 if [ $# -gt 1 ]; then
   run "$@"

@@ -26,4 +26,4 @@ fi
 
 # The same features as the tests' build, so that cargo reuses it.
 cargo build --locked --quiet --workspace --examples
-exec ../stack/.work/emulator/bin/python -B test_contract.py "$@"
+exec ../stack/.work/emulator/bin/python test_contract.py "$@"

@@ -19,28 +19,28 @@ CARGO_LAMBDA_BIN=$(realpath ../../infra/.work/build/bin)
 export CARGO_LAMBDA_BIN
 if [ $# -gt 0 ]; then
   # Runs one file: tests/stack/run.sh test_tuning.py [TEST…]
-  exec .work/emulator/bin/python -B "$@"
+  exec .work/emulator/bin/python "$@"
 fi
 # Each of these five has its own emulator and mostly waits for the sweeper's schedule, so they run in parallel.
 logs=$(mktemp -d)
 trap 'trap "" TERM; exit 143' TERM
 trap 'wait; cat "$logs"/*; rm -rf "$logs"' EXIT
-.work/emulator/bin/python -B test_clients.py > "$logs/clients" 2>&1 &
+.work/emulator/bin/python test_clients.py > "$logs/clients" 2>&1 &
 clients=$!
-.work/emulator/bin/python -B test_tuning.py > "$logs/tunings" 2>&1 &
+.work/emulator/bin/python test_tuning.py > "$logs/tunings" 2>&1 &
 tunings=$!
-.work/emulator/bin/python -B test_samples.py > "$logs/samples" 2>&1 &
+.work/emulator/bin/python test_samples.py > "$logs/samples" 2>&1 &
 samples=$!
-.work/emulator/bin/python -B test_parents.py > "$logs/parents" 2>&1 &
+.work/emulator/bin/python test_parents.py > "$logs/parents" 2>&1 &
 parents=$!
-.work/emulator/bin/python -B test_polling.py > "$logs/polling" 2>&1 &
+.work/emulator/bin/python test_polling.py > "$logs/polling" 2>&1 &
 polling=$!
-.work/emulator/bin/python -B test_archive.py
-.work/emulator/bin/python -B test_stack.py
-.work/emulator/bin/python -B test_stages.py
-.work/emulator/bin/python -B test_documents.py
-.work/emulator/bin/python -B test_doctor.py
-.work/emulator/bin/python -B test_events.py
+.work/emulator/bin/python test_archive.py
+.work/emulator/bin/python test_stack.py
+.work/emulator/bin/python test_stages.py
+.work/emulator/bin/python test_documents.py
+.work/emulator/bin/python test_doctor.py
+.work/emulator/bin/python test_events.py
 failed=0
 wait "$clients" || failed=1
 wait "$samples" || failed=1

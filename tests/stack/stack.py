@@ -71,7 +71,7 @@ class Stack:
         template = "template.yaml"
         if overlays:
             template = "template-merged.yaml"
-            merge = [sys.executable, "-B", "overlay.py", *overlays]
+            merge = [sys.executable, "overlay.py", *overlays]
             merged = subprocess.run(merge, cwd=self.infra, check=True, capture_output=True, text=True)
             (self.infra / template).write_text(merged.stdout)
         self.run(

@@ -173,7 +173,7 @@ class Samples(unittest.TestCase):
         sam = Path(os.environ["SAM"]).parent / "python"
         names = [*map(logical, FUNCTIONS), "UnknownFunction"]
         done = subprocess.run(
-            [sam, "-B", "-c", LOOK_UP, *names], cwd=ROOT, env=self.emulator.environment(), capture_output=True, text=True,
+            [sam, "-c", LOOK_UP, *names], cwd=ROOT, env=self.emulator.environment(), capture_output=True, text=True,
             timeout=SECONDS, check=True,
         )
         found = json.loads(done.stdout.splitlines()[-1])
