@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tests the page of a tuning in headless Chromium: reports of real local tunings, simulated ones with up to 10,000 trials, and
-# live pages. Needs npm with Node 20+ and Chromium, and skips without them. HYPERBAND_BIN is the program, CHROMIUM the browser.
+# Tests the page of a tuning in headless Chromium: reports of real local tunings, simulated ones, and live pages. With
+# PAGE_TIMES=1, also measures how long pages with up to 10,000 trials take to open. Needs npm with Node 20+ and Chromium, and
+# skips without them. HYPERBAND_BIN is the program, CHROMIUM the browser.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -26,6 +27,5 @@ if [ -z "${HYPERBAND_BIN:-}" ]; then
   cargo build --locked --quiet --workspace --bins
   HYPERBAND_BIN=$target/debug/hyperband
 fi
-# The timed documents are made once: the decider plays 10,000 trials for several seconds.
 export CHROMIUM=$browser HYPERBAND_BIN SIMULATED_PAGE=$target/debug/examples/simulated_page
 exec node --test --test-timeout=1800000 --test-reporter=spec "$@" test_page.mjs test_live.mjs

@@ -31,12 +31,17 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+// Returns the open page of a state. Only tests that leave a page as it was share it.
+async function shared(name) {
+  return (states[name].page ??= await open(browser, states[name].url));
+}
+
 const digits = (shown) => Number(shown.replaceAll(/[$,]/g, ""));
 const shownTrials = (page) => text(page, "filter-count").then((count) => Number(count.split(" ")[0].replace(",", "")));
 
 test("the values of the page are those of describe", async () => {
-  for (const [name, { url, described }] of Object.entries(states)) {
-    const page = await open(browser, url);
+  for (const [name, { described }] of Object.entries(states)) {
+    const page = await shared(name);
     const own = described.Controller;
     assert.equal(await text(page, "name"), described.HyperParameterTuningJobName, name);
     const status = own.Interrupted ? "Interrupted" : described.HyperParameterTuningJobStatus;
@@ -78,7 +83,6 @@ test("the values of the page are those of describe", async () => {
       name,
     );
     assert.deepEqual(page.problems, [], name);
-    await page.context().close();
   }
 });
 
@@ -91,16 +95,13 @@ test("the first screen shows what a tuning waits for, and why it ended", async (
     empty: ["now-card", /4 trials, at most 4 at a time/],
   };
   for (const [name, [card, words]] of Object.entries(expected)) {
-    const page = await open(browser, states[name].url);
-    assert.match(await text(page, card), words, name);
-    await page.context().close();
+    assert.match(await text(await shared(name), card), words, name);
   }
 });
 
 test("the front of value against cost has a row for each of its trials, and names the best buy", async () => {
-  const page = await open(browser, states.sized.url);
+  const page = await shared("sized");
   const rows = await page.locator("#front:visible tbody tr").allTextContents();
-  await page.context().close();
   const { Front: front, BestBuy: buy } = states.sized.described.Controller;
   assert.equal(rows.length, front.length);
   const marked = rows.flatMap((row, index) => (row.includes("best buy, ") ? [front[index].Trial] : []));
@@ -109,14 +110,9 @@ test("the front of value against cost has a row for each of its trials, and name
 });
 
 test("a search over cluster sizes has a table of them, others have none", async () => {
-  const rows = async (url) => {
-    const page = await open(browser, url);
-    const cells = await page.locator("#sizes:visible tbody tr td").allTextContents();
-    await page.context().close();
-    return cells;
-  };
-  assert.deepEqual(await rows(states.ended.url), []);
-  const cells = await rows(states.sized.url);
+  const rows = async (name) => (await shared(name)).locator("#sizes:visible tbody tr td").allTextContents();
+  assert.deepEqual(await rows("ended"), []);
+  const cells = await rows("sized");
   assert.equal(cells.length, 16);
   assert.deepEqual([cells[0], cells[8], cells[7]], ["1", "2", "1.00 x"]);
   const sizes = states.sized.described.Controller.ClusterSizes;
@@ -124,13 +120,12 @@ test("a search over cluster sizes has a table of them, others have none", async 
 });
 
 test("a tuning with several definitions has a table of them, and the definition of each trial", async () => {
-  const page = await open(browser, states.several.url);
+  const page = await shared("several");
   assert.equal(await page.locator("#sizes-title").textContent(), "Training job definitions");
   const names = await page.locator("#sizes-table tr td:first-child").allTextContents();
   assert.deepEqual(names, ["one", "two"]);
   const head = await page.locator("#table-head th").allTextContents();
   assert.ok(head.some((title) => title.includes("TrainingJobDefinition")), head.join());
-  await page.context().close();
 });
 
 test("the chart of curves shows the rungs that trials can reach", async () => {
@@ -161,8 +156,8 @@ test("the chart of curves shows the rungs that trials can reach", async () => {
 });
 
 test("every chart draws, and an empty tuning has none", async () => {
-  for (const [name, { url, described }] of Object.entries(states)) {
-    const page = await open(browser, url);
+  for (const [name, { described }] of Object.entries(states)) {
+    const page = await shared(name);
     const colours = await canvasColours(page);
     const parameters = (await documentOf(page)).head.parameters.length;
     const hasValues = described.Controller.BestSeen !== undefined;
@@ -174,20 +169,41 @@ test("every chart draws, and an empty tuning has none", async () => {
       `${name}: ${colours}`,
     );
     assert.equal(await page.locator("#curves-empty").isVisible(), !hasValues, name);
-    await page.context().close();
   }
 });
 
 test("no state has serious findings of axe-core, in light and dark, and at the width of a phone", async () => {
-  for (const [name, { url }] of Object.entries(states)) {
-    for (const options of [{}, { dark: true }, { width: 360, height: 740 }]) {
-      const page = await open(browser, url, options);
-      assert.deepEqual(await seriousFindings(page), [], `${name} ${JSON.stringify(options)}`);
+  for (const name of Object.keys(states)) {
+    const page = await shared(name);
+    for (const [colorScheme, width, height] of [
+      ["light", 1400, 900],
+      ["dark", 1400, 900],
+      ["light", 360, 740],
+    ]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height });
+      await ready(page);
+      assert.deepEqual(await seriousFindings(page), [], `${name}, ${colorScheme}, ${width}`);
       const [wide, room] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(wide <= room, `${name} is ${wide} wide at ${room}`);
-      await page.context().close();
     }
+    assert.deepEqual(page.problems, [], name);
+    await page.context().close();
+    delete states[name].page;
   }
+  // A page that is opened there draws first at that size and in these colours.
+  const page = await open(browser, states.promoted.url, { dark: true, width: 360, height: 740 });
+  assert.deepEqual(await seriousFindings(page), []);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("a document with every epoch opens", async () => {
+  const page = await open(browser, simulated(120, 27, "--all-epochs"));
+  assert.equal(await shownTrials(page), 120);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
 });
 
 test("hovering shows the configuration and the verdicts of a trial in all charts", async () => {
@@ -683,7 +699,9 @@ test("a report names the command that prints the log of a trial", async () => {
   await report.context().close();
 });
 
-test("times to open large tunings", async (context) => {
+// A benchmark: the longest of these documents takes the simulation ten seconds.
+const skip = !process.env.PAGE_TIMES && "PAGE_TIMES=1 prints the times";
+test("times to open large tunings", { skip }, async (context) => {
   for (const args of [
     [1000, 81],
     [1000, 81, "--all-epochs"],
