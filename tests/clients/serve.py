@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import unittest
 import urllib.request
 from pathlib import Path
 
@@ -20,6 +21,8 @@ STACK = os.environ.get("CLIENTS_STACK")
 # Limits a test that would otherwise never end. No test needs a fast machine.
 SECONDS = 600
 PAUSE = 1 if STACK else 0.1
+# A stack and `serve` share the code of these operations, so only .ci/nightly runs these tests with a stack.
+nightly_on_a_stack = unittest.skipIf(STACK and not os.environ.get("CLIENTS_ALL"), "CLIENTS_ALL=1 runs it with a stack")
 
 
 class Endpoint:

@@ -6,13 +6,14 @@ import os
 import unittest
 from unittest import mock
 
-from serve import ROOT, serve
+from serve import ROOT, nightly_on_a_stack, serve
 
 NOTEBOOK = ROOT / "examples" / "sagemaker-sdk" / "tuning.ipynb"
 logging.disable(logging.WARNING)
 
 
 class Notebook(unittest.TestCase):
+    @nightly_on_a_stack
     def test_every_cell_runs_and_finds_the_best_training_job(self):
         notebook = json.loads(NOTEBOOK.read_text())
         cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

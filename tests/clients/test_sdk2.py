@@ -11,7 +11,7 @@ import time
 import unittest
 from unittest import mock
 
-from serve import REGEX, ROLE, STACK, ended, serve, until
+from serve import REGEX, ROLE, STACK, ended, nightly_on_a_stack, serve, until
 
 import boto3
 import hyperband
@@ -130,6 +130,7 @@ class Sdk2(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "Best training job not available"):
             tuner.best_training_job()
 
+    @nightly_on_a_stack
     def test_a_client_of_the_module_works_in_a_session(self):
         with mock.patch.dict(os.environ, HYPERBAND_ENDPOINT=self.server.endpoint):
             session = sagemaker.Session(boto3.Session(), sagemaker_client=hyperband.client(), default_bucket="bucket")
@@ -140,6 +141,7 @@ class Sdk2(unittest.TestCase):
         self.assertNotIn("Controller", described)
         self.assertEqual(self.server.controller("sdk2-module")["EpochPattern"], r"epoch (\d+)")
 
+    @nightly_on_a_stack
     def test_a_framework_encodes_its_hyperparameters_and_is_attached(self):
         # A `source_dir` in S3 needs no upload.
         estimator = PyTorch(
@@ -156,6 +158,7 @@ class Sdk2(unittest.TestCase):
             "sdk2-framework", sagemaker_session=self.session, estimator_cls="sagemaker.pytorch.estimator.PyTorch")
         self.assertEqual(attached.best_estimator().hyperparameters()["kind"], '"adam"')
 
+    @nightly_on_a_stack
     def test_a_model_is_not_deployed_by_this_endpoint(self):
         self.tuner().fit(job_name="sdk2-deployed", wait=False)
         ended(self.client, "sdk2-deployed")
@@ -163,6 +166,7 @@ class Sdk2(unittest.TestCase):
         with self.assertRaisesRegex(self.client.exceptions.ClientError, "UnknownOperationException.*CreateModel"):
             attached.deploy(1, "ml.m5.large")
 
+    @nightly_on_a_stack
     def test_all_settings_of_an_estimator_and_a_tuner_are_accepted(self):
         estimator = self.estimator(
             instance_count=2, use_spot_instances=True, max_wait=120, checkpoint_s3_uri="s3://bucket/checkpoints", max_retry_attempts=3,
@@ -192,6 +196,7 @@ class Sdk2(unittest.TestCase):
         attached = HyperparameterTuner.attach("sdk2-settings", sagemaker_session=self.session)
         self.assertEqual(attached.estimator.instance_count, 2)
 
+    @nightly_on_a_stack
     def test_other_strategies_run(self):
         numbers, values = ContinuousParameter(0.001, 1), CategoricalParameter(["0.1", "0.2", "0.3"])
         ranges = {"Bayesian": numbers, "Random": numbers, "Grid": values}
@@ -211,6 +216,7 @@ class Sdk2(unittest.TestCase):
         self.assertEqual(child["HyperParameterTuningJobStatus"], "Completed")
         self.assertEqual(child["WarmStartConfig"], warm.to_input_req())
 
+    @nightly_on_a_stack
     def test_unsupported_features_are_refused_by_name(self):
         refused = self.client.exceptions.ClientError
         warm = WarmStartConfig(warm_start_type=WarmStartTypes.TRANSFER_LEARNING, parents={"unknown"})
@@ -218,6 +224,7 @@ class Sdk2(unittest.TestCase):
             with self.subTest(name), self.assertRaisesRegex(refused, f"ValidationException.*{name}"):
                 self.tuner(**more).fit(job_name="refused", wait=False)
 
+    @nightly_on_a_stack
     def test_several_estimators_are_one_tuning(self):
         several = HyperparameterTuner.create(
             {"one": self.estimator(), "two": self.estimator()}, {"one": "accuracy", "two": "accuracy"},
@@ -232,6 +239,7 @@ class Sdk2(unittest.TestCase):
         self.assertEqual(sorted(names), ["one", "one", "two", "two"])
         self.assertIn(described["BestTrainingJob"]["TrainingJobDefinitionName"], names)
 
+    @nightly_on_a_stack
     def test_other_operations_name_the_reason(self):
         for call in [lambda: self.client.create_training_job(
                 TrainingJobName="x", AlgorithmSpecification={"TrainingInputMode": "File"}, RoleArn=ROLE,
@@ -239,6 +247,7 @@ class Sdk2(unittest.TestCase):
             with self.assertRaisesRegex(self.client.exceptions.ClientError, "UnknownOperationException"):
                 call()
 
+    @nightly_on_a_stack
     def test_the_arguments_of_a_tuning_step_are_accepted(self):
         session = PipelineSession(boto3.Session(), default_bucket="bucket")
         tuner = self.tuner(self.estimator(session), tags=hyperband.Controller(MaxDivergedEpochs=2).tags())

@@ -9,7 +9,7 @@ import os
 import unittest
 from unittest import mock
 
-from serve import REGEX, ROLE, check_kept, ended, serve, until
+from serve import REGEX, ROLE, check_kept, ended, nightly_on_a_stack, serve, until
 
 import boto3
 import hyperband
@@ -73,6 +73,7 @@ class Sdk3(unittest.TestCase):
         value = described.best_training_job.final_hyper_parameter_tuning_job_objective_metric.value
         self.assertAlmostEqual(frame["FinalObjectiveValue"].max(), value, places=6)
 
+    @nightly_on_a_stack
     def test_the_resources_of_the_core_describe_and_list(self):
         self.tuner().tune(job_name="resources", wait=True)
         job = HyperParameterTuningJob.get("resources", session=self.session.boto_session)
@@ -101,6 +102,7 @@ class Sdk3(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "Best training job not available"):
             tuner.best_training_job()
 
+    @nightly_on_a_stack
     def test_variables_of_a_trainer_set_fields_of_the_controller(self):
         controller = hyperband.Controller(EpochPattern=r"epoch (\d+)", InitialConfigurations=[{"learning_rate": 0.03}])
         self.tuner(self.trainer(environment=controller.environment())).tune(job_name="sdk3-variables", wait=False)
@@ -108,6 +110,7 @@ class Sdk3(unittest.TestCase):
         seen = self.server.controller("sdk3-variables")
         self.assertEqual((seen["EpochPattern"], seen["InitialConfigurations"]), (r"epoch (\d+)", [{"learning_rate": 0.03}]))
 
+    @nightly_on_a_stack
     def test_spot_checkpoints_and_several_ranges_are_accepted(self):
         trainer = self.trainer(
             compute=Compute(
@@ -122,6 +125,7 @@ class Sdk3(unittest.TestCase):
         self.assertTrue(definition.enable_managed_spot_training)
         self.assertEqual(definition.resource_config.instance_count, 2)
 
+    @nightly_on_a_stack
     def test_unsupported_features_are_refused_by_name(self):
         with self.assertRaisesRegex(self.client.exceptions.ClientError, "ValidationException.*Autotune"):
             self.tuner(autotune=True).tune(job_name="refused", wait=False)
