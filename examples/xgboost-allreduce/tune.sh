@@ -8,7 +8,7 @@ set -euo pipefail
 usage() {
     cat <<'END'
 usage: tune.sh [options]
-  --quick                    a small run: 6 jobs of up to 9 rounds
+  --quick                    a small run: 6 jobs of up to 9 rounds, with fewer training rows
   --jobs N                   training jobs (30)
   --parallel N               training jobs at a time (4)
   --instances N,N...         numbers of instances of a job, which are processes here; 1 is one of them (1,2,3)
@@ -19,7 +19,7 @@ usage: tune.sh [options]
   --data FILE                CSV with a header and a target column y of yes and no, such as UCI's
                              bank-additional-full.csv, instead of the caravan policies
   --drop COLUMNS             columns of FILE to ignore, separated by commas
-  --replicate N              copies of each training row; more copies make a round slower (20)
+  --replicate N              copies of each training row; more copies make a round slower (20; with --quick 4)
   --split N                  seed of the split into rows to train, to validate and to test (7)
   --seeds N                  jobs of each row of the comparison, with the seeds 1 to N (3; with --quick 1)
   --data-dir DIR             the controller's folder of the tuning (.work/run, with --quick .work/run-quick)
@@ -85,7 +85,7 @@ done
 variant=''
 if [[ -n $quick ]]; then
     variant='-quick' max_resource=9
-    jobs=${jobs:-6} seeds=${seeds:-1}
+    jobs=${jobs:-6} seeds=${seeds:-1} replicate=${replicate:-4}
 fi
 jobs=${jobs:-30} replicate=${replicate:-20} seeds=${seeds:-3}
 mapfile -t counts < <(tr , '\n' <<<"$instances" | sort -n -u)
